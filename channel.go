@@ -1,0 +1,614 @@
+package ackbits
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/ackbits/ackbits/internal/ring"
+	"github.com/ackbits/ackbits/internal/rtt"
+)
+
+// Incoming is what one datagram brought.
+type Incoming struct {
+	Header
+	Arrival Arrival // among all datagrams of the peer, whatever their type
+	// Latest: Payload is handed over and no newer datagram of this Type was.
+	// This is what state of which only the newest counts must check, not
+	// Arrival: a snapshot that is Late behind a heartbeat is still the latest
+	// snapshot.
+	Latest  bool
+	Payload []byte  // of an application datagram that is Newest or Late; else nil
+	Events  []Event // each handed over once; valid until the next Receive and while the datagram's bytes are unchanged
+}
+
+// maxInFlight is how many events may be undelivered at once, and how far their
+// ids may be apart on the wire (section 5.3, R1).
+const maxInFlight = nearSpan
+
+// Datagrams named by one header: ack itself and its bits.
+const (
+	narrowAcks = 1 + 32
+	wideAcks   = 1 + 64
+)
+
+// channel is the machine behind Session and ReliableChannel. It takes the time
+// as an offset and reads no clock.
+type channel struct {
+	received AckTracker // the peer's datagrams
+	unnamed  unnamed    // of these, the ones that no header of ours has named yet
+	types    [historySize]Type
+	inbox    inbox
+
+	sent     sentLog // our datagrams
+	rtt      rtt.Estimator
+	outcomes outcomeQueue
+	outbox   outbox
+
+	wide        bool
+	wantFates   bool
+	resendDelay int64
+	lossDelay   int64
+	maxEvent    int
+	maxUnacked  int
+	accept      func(Header, []byte) error
+
+	trimAt   int64
+	err      error
+	rejected rejection
+	stats    Stats
+}
+
+// trimPeriod is how often memory that was not used for a whole period is given
+// back. Shorter would free and take again what a game needs every few seconds;
+// longer would let a server keep its worst moment for longer.
+const trimPeriod = 4 * int64(time.Second)
+
+// init takes a Config that was completed.
+func (c *channel) init(cfg *Config) {
+	c.wide = cfg.Wide
+	c.wantFates = cfg.Outcomes
+	c.resendDelay = int64(cfg.ResendDelay)
+	c.lossDelay = int64(cfg.LossDelay)
+	c.maxEvent = cfg.MaxEvent
+	c.maxUnacked = maxInFlight + cfg.Backlog
+	c.accept = cfg.Accept
+	c.sent.init(cfg.Outcomes)
+	c.inbox.init(cfg.Ordered)
+	c.trimAt = trimPeriod
+}
+
+// end stops the channel and frees what its events took. Fates stay.
+func (c *channel) end(reason error) {
+	c.err = reason
+	c.outbox.clear()
+	c.inbox = inbox{}
+	c.sent.cargo = nil
+}
+
+// send queues an event.
+func (c *channel) send(event []byte) (id uint16, err error) {
+	if len(event) > c.maxEvent {
+		return 0, tooLarge(ErrEventTooLarge, len(event), c.maxEvent)
+	}
+	if c.outbox.undelivered == c.maxUnacked {
+		c.end(ErrUnacknowledged)
+		return 0, ErrUnacknowledged
+	}
+	return c.outbox.add(event), nil
+}
+
+// room returns how many events may be queued.
+func (c *channel) room() int {
+	if c.err != nil {
+		return 0
+	}
+	return c.maxUnacked - c.outbox.undelivered
+}
+
+// number numbers a datagram and fills in the header of it, which thereby names
+// what was received.
+func (c *channel) number(t Type, now int64) Header {
+	c.judge(now)
+	if now >= c.trimAt {
+		c.trim(now)
+	}
+	if c.sent.mustGrow() {
+		c.makeRoom()
+	}
+	h := Header{Wide: c.wide, Type: t, Sequence: c.sent.add(t, now), Ack: c.received.Ack()}
+	if c.wide {
+		h.AckBits = c.received.WideAckBits()
+	} else {
+		h.AckBits = uint64(c.received.AckBits())
+	}
+	c.unnamed.clear()
+	c.stats.DatagramsSent++
+	return h
+}
+
+// makeRoom lets the log of what was sent grow, up to a bound: there the oldest
+// datagram gets its verdict early, since no acknowledgement can name it when
+// the next one is sent.
+func (c *channel) makeRoom() {
+	if n := len(c.sent.stamps); n < maxRememberedSent {
+		c.sent.resize(2 * n)
+	} else {
+		c.lose()
+	}
+}
+
+// judge gives the datagrams whose acknowledgement is overdue their verdict
+// (R9). Time alone decides: that later datagrams were acknowledged may be
+// reordering.
+func (c *channel) judge(now int64) {
+	patience := saturatingAdd(c.lossDelay, c.rtt.Smoothed())
+	for c.sent.open < c.sent.count {
+		s := *c.sent.stamps.At(c.sent.open)
+		if s&fateMask != undecided {
+			c.sent.open++
+		} else if now >= saturatingAdd(s.sentAt(), patience) {
+			c.lose()
+		} else {
+			return
+		}
+	}
+}
+
+// lose takes the oldest undecided datagram for lost.
+func (c *channel) lose() {
+	*c.sent.stamps.At(c.sent.open) |= lost
+	c.stats.Lost++
+	if c.wantFates {
+		c.report(c.sent.open, Outcome{})
+	}
+	c.sent.open++
+}
+
+// report queues the outcome of a datagram.
+func (c *channel) report(number int64, o Outcome) {
+	o.Sequence = uint16(number)
+	o.Type = *c.sent.types.At(number)
+	if c.outcomes.push(o) {
+		c.stats.OutcomesDropped++
+	}
+}
+
+// eventsDue reports whether an event is due.
+func (c *channel) eventsDue(now int64) bool {
+	c.outbox.collect(now - c.resendDelay)
+	_, ok := c.outbox.next()
+	return ok
+}
+
+// fits reports whether the oldest due event fits into a payload.
+func (c *channel) fits(limit int, now int64) bool {
+	c.outbox.collect(now - c.resendDelay)
+	number, ok := c.outbox.next()
+	return ok && listOverhead+eventOverhead+int(c.outbox.get(number).size) <= min(limit, maxListSize)
+}
+
+// appendDueEvents appends a list of the events that are due, at most limit
+// bytes, as carried by the datagram seq. A datagram that has its fate, or was
+// never numbered, carries nothing; nor does one that has a list already when
+// another datagram got one since, because a datagram's copies lie in a row.
+func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) []byte {
+	n, ok := c.sent.number(seq)
+	if !ok || !c.sent.remembered(n) {
+		return dst
+	}
+	s := c.sent.stamps.At(n)
+	if *s&fateMask != undecided {
+		return dst
+	}
+	o := &c.outbox
+	if *s&carriesEvents != 0 && (o.endRun == o.firstRun || o.runs.At(o.endRun-1).seq != seq) {
+		return dst
+	}
+	o.collect(now - c.resendDelay)
+	first := o.endRun
+	out, filled := o.fill(dst, seq, min(limit, maxListSize), now, c)
+	if filled && *s&carriesEvents == 0 {
+		if c.sent.cargo == nil {
+			c.sent.cargo = make(ring.Ring[uint32], len(c.sent.stamps))
+		}
+		*c.sent.cargo.At(n) = uint32(first)
+		*s |= carriesEvents
+	}
+	return out
+}
+
+// nextEvents returns when appendDueEvents next has something to do.
+func (c *channel) nextEvents(now int64) (at int64, ok bool) {
+	if _, due := c.outbox.next(); due {
+		return now, true
+	}
+	if _, e := c.outbox.live(); e != nil {
+		return saturatingAdd(e.last, c.resendDelay), true
+	}
+	return 0, false
+}
+
+// stallsAt returns when the oldest undelivered event will have waited for a
+// delay since it was first sent (R8).
+func (c *channel) stallsAt(delay int64) (at int64, ok bool) {
+	o := &c.outbox
+	if o.base == o.fresh {
+		return 0, false
+	}
+	return saturatingAdd(o.get(o.base).first, delay), true
+}
+
+// ackDue reports whether so many datagrams came in since one was sent that the
+// acknowledgements of further ones could be outrun (R6).
+func (c *channel) ackDue() bool {
+	if c.wide {
+		return c.unnamed.count >= wideAcks-1
+	}
+	return c.unnamed.count >= narrowAcks-1
+}
+
+// receive takes in a datagram. Everything is checked before anything is
+// changed (R2).
+func (c *channel) receive(h Header, payload []byte, size int, now int64) (in Incoming, err error) {
+	arrival := c.received.Classify(h.Sequence)
+	isNew := arrival == Newest || arrival == Late
+	var events []Event
+	switch {
+	case h.Type.application():
+		if payload == nil {
+			payload = []byte{}
+		}
+	case h.Type == TypeEvent:
+		events, err = ParseEvents(c.inbox.parsed[:0], payload)
+		payload = nil
+	case h.Type == TypeHeartbeat, h.Type == TypeDisconnect:
+		if len(payload) != 0 {
+			err = ErrPayload
+		}
+		payload = nil
+	case h.Type == TypeBundle:
+		h.Type, events, payload, err = parseBundle(c.inbox.parsed[:0], payload)
+	default:
+		err = ErrType
+	}
+	if err == nil && events != nil {
+		c.inbox.parsed = events
+		if isNew && !c.inbox.ids.admits(events) {
+			err = ErrWindow
+		}
+	}
+	if err != nil {
+		c.stats.Rejected++
+		return Incoming{}, err
+	}
+	if isNew && c.accept != nil && h.Type.application() {
+		if refusal := c.accept(h, payload); refusal != nil {
+			if !errors.Is(refusal, ErrWithhold) {
+				c.stats.Rejected++
+				c.rejected.cause = refusal
+				return Incoming{}, &c.rejected
+			}
+			c.stats.Withheld++
+			c.acknowledge(h, now)
+			return Incoming{Header: h, Arrival: arrival}, nil
+		}
+	}
+
+	c.stats.DatagramsReceived++
+	c.stats.BytesReceived += uint64(size)
+	c.acknowledge(h, now)
+	in.Header, in.Arrival = h, arrival
+	switch arrival {
+	case Newest:
+		c.stats.AcksOutrun += c.unnamed.newest(h.Sequence-c.received.Ack(), c.bits())
+		c.received.advance(h.Sequence)
+	case Late:
+		c.stats.AcksOutrun += c.unnamed.late(c.received.Ack()-h.Sequence, c.bits())
+		c.received.Receive(h.Sequence)
+	case Duplicate:
+		c.stats.Duplicates++
+		return in, nil
+	case Stale:
+		c.stats.Stale++
+		return in, nil
+	}
+	if payload != nil {
+		in.Payload = payload
+		in.Latest = arrival == Newest || c.latest(h.Sequence, h.Type)
+	}
+	c.noteType(h.Sequence, h.Type)
+	if events != nil {
+		var fresh int
+		in.Events, fresh = c.inbox.take(events)
+		c.stats.EventsReceived += uint64(fresh)
+		c.stats.EventsDuplicate += uint64(len(events) - fresh)
+	}
+	return in, nil
+}
+
+// bits is the number of acknowledgements in a header of ours beside ack.
+func (c *channel) bits() uint16 {
+	if c.wide {
+		return wideAcks - 1
+	}
+	return narrowAcks - 1
+}
+
+// latest reports whether no datagram of a type was received that is newer than
+// seq, which is at most historySize steps before the newest.
+func (c *channel) latest(seq uint16, t Type) bool {
+	for back := range c.received.Ack() - seq {
+		if c.received.received(back) && c.types[(c.received.Ack()-back)%historySize] == t {
+			return false
+		}
+	}
+	return true
+}
+
+// noteType remembers the type of a datagram received. The one at the far end of
+// the history would take the place of the newest; nobody will ask for it.
+func (c *channel) noteType(seq uint16, t Type) {
+	if c.received.Ack()-seq < historySize {
+		c.types[seq%historySize] = t
+	}
+}
+
+// acknowledge reads the acknowledgements of a valid datagram (R3). One of a
+// sequence that was never sent, or is no longer remembered, says nothing, and
+// if that is ack itself, its bits say nothing either: they lie further back.
+func (c *channel) acknowledge(h Header, now int64) {
+	ackBits := h.AckBits
+	if !h.Wide {
+		ackBits &= math.MaxUint32
+	}
+	ack, ok := c.sent.number(h.Ack)
+	if !ok || !c.sent.remembered(ack) {
+		return
+	}
+	if c.sent.top < 0 && h.Ack == math.MaxUint16 && ackBits == 0 {
+		return // the peer's way to say that it has received nothing
+	}
+	ackNew, ackBits := c.sent.news(ack, ackBits)
+	settled := 0
+	for ackBits != 0 {
+		bit := oldest(ackBits)
+		ackBits &^= 1 << bit
+		_, n := c.confirm(ack-1-int64(bit), now)
+		settled += n
+	}
+	if ackNew {
+		first, n := c.confirm(ack, now)
+		settled += n
+		if first {
+			// Only ack itself gives a sample: the bits would add the time for
+			// which the peer had nothing to send (R4, RFC 9002 section 5.1).
+			c.rtt.Add(now - c.sent.stamps.At(ack).sentAt())
+		}
+	}
+	if settled > 0 {
+		c.stats.EventsDelivered += uint64(settled)
+		c.outbox.settle()
+	}
+}
+
+// confirm takes a datagram as delivered, and reports whether it was not known
+// as such, and how many events that settles.
+func (c *channel) confirm(number int64, now int64) (first bool, events int) {
+	if !c.sent.remembered(number) {
+		return false, 0
+	}
+	s := c.sent.stamps.At(number)
+	switch *s & fateMask {
+	case delivered:
+		return false, 0
+	case lost:
+		c.stats.LateAcks++
+	default:
+		c.stats.Delivered++
+		if c.wantFates {
+			c.report(number, Outcome{Delivered: true, RTT: time.Duration(now - s.sentAt())})
+		}
+	}
+	*s = *s&^fateMask | delivered
+	if *s&carriesEvents != 0 && c.sent.cargo != nil {
+		events = c.outbox.deliver(*c.sent.cargo.At(number), uint16(number))
+	}
+	return true, events
+}
+
+// nextOutcome judges and returns the next outcome.
+func (c *channel) nextOutcome(now int64) (Outcome, bool) {
+	c.judge(now)
+	return c.outcomes.pop()
+}
+
+// snapshot returns the counters.
+func (c *channel) snapshot() Stats {
+	s := c.stats
+	s.Undecided = int(s.DatagramsSent - s.Delivered - s.Lost)
+	s.RTT = time.Duration(c.rtt.Smoothed())
+	s.RTTVar = time.Duration(c.rtt.Variation())
+	return s
+}
+
+// trim gives back memory that was not needed since the last trim.
+func (c *channel) trim(now int64) {
+	c.trimAt = saturatingAdd(now, trimPeriod)
+	open := ring.Ceil(int(max(rememberedSent, 2*(c.sent.count-c.sent.open))))
+	if open < len(c.sent.stamps) {
+		c.sent.resize(open)
+	}
+	if c.outbox.trim() {
+		c.sent.cargo = nil
+	}
+	c.inbox.trim()
+	c.outcomes.trim()
+}
+
+// unnamed counts the peer's datagrams that no header of ours has named yet, and
+// notices those that leave the acknowledgement window unnamed.
+type unnamed struct {
+	count int    // Newest or Late since we sent one
+	ack   bool   // whether the newest is among them
+	bits  uint64 // as in the header
+}
+
+func (u *unnamed) clear() { *u = unnamed{} }
+
+// newest notes a datagram that moves ack by step, and returns how many that
+// pushes out of a window of width bits.
+func (u *unnamed) newest(step, width uint16) (outrun uint64) {
+	u.count++
+	if u.ack || u.bits != 0 {
+		outrun = uint64(bits.OnesCount64(u.bits >> max(0, int(width)-int(step))))
+		u.bits = u.bits << step & (1<<width - 1)
+		if u.ack {
+			if step <= width {
+				u.bits |= 1 << (step - 1)
+			} else {
+				outrun++
+			}
+		}
+	}
+	u.ack = true
+	return outrun
+}
+
+// late notes a datagram that is back steps before ack.
+func (u *unnamed) late(back, width uint16) (outrun uint64) {
+	u.count++
+	if back > width {
+		return 1
+	}
+	u.bits |= 1 << (back - 1)
+	return 0
+}
+
+func saturatingAdd(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// A ReliableChannel acknowledges datagrams and delivers events under a header of
+// the caller's own: the machine of a Session without bytes, token and timers.
+// It has no heartbeat, timeout, stall or Close, and a Disconnect is an ordinary
+// datagram to it.
+//
+// To send, take a header from NextHeader and put its fields where the format at
+// hand has them; for a datagram of TypeEvent, let AppendDueEvents write the
+// payload. To receive, fill in a Header and hand it in with the payload. It is
+// not safe for concurrent use.
+type ReliableChannel struct {
+	time timeline
+	channel
+}
+
+// NewReliableChannel returns a channel. Of cfg it uses Clock, Wide, Ordered,
+// ResendDelay, LossDelay, Backlog, Outcomes, Adaptive, EventRate, MaxEvent and
+// Accept. A value that is negative or contradicts another is ErrConfig.
+func NewReliableChannel(cfg Config) (*ReliableChannel, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	c := new(ReliableChannel)
+	c.time.start(cfg.Clock)
+	c.channel.init(&cfg)
+	return c, nil
+}
+
+// Send queues an event and returns its id. It copies the bytes. Of a channel
+// that has ended it returns the reason; ErrEventTooLarge ends nothing; the event
+// that would make more than 256 + Backlog undelivered ends the channel with
+// ErrUnacknowledged and is not queued.
+func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
+	c.time.read()
+	if c.err != nil {
+		return 0, c.err
+	}
+	return c.send(event)
+}
+
+// NextHeader numbers a datagram of any type and notes that it is sent now. The
+// header it returns has no token. It is not ok after the end.
+func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
+	now := c.time.read()
+	if c.err != nil {
+		return Header{}, false
+	}
+	return c.number(t, now), true
+}
+
+// EventsDue reports whether an event is due and a list with the oldest such
+// event fits into max bytes.
+func (c *ReliableChannel) EventsDue(max int) bool {
+	now := c.time.read()
+	return c.err == nil && c.fits(max, now)
+}
+
+// AppendDueEvents appends a list of the events that are due to dst, the lowest
+// id first, up to the first that does not fit into max bytes, 1182 at most; or
+// nothing, if none is due and fits. seq is the sequence, from NextHeader, of the
+// datagram that will carry it. One datagram may get several lists as long as no
+// other gets one in between; one that is acknowledged or taken for lost already
+// gets none.
+func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byte {
+	now := c.time.read()
+	if c.err != nil {
+		return dst
+	}
+	return c.appendDueEvents(dst, seq, max, now)
+}
+
+// AckDue reports whether so many datagrams came in since NextHeader that the
+// acknowledgements of further ones could be outrun: 32, or 64 in the wide form.
+// Send one now, a heartbeat if there is nothing else.
+func (c *ReliableChannel) AckDue() bool { return c.err == nil && c.ackDue() }
+
+// Deadline returns when AppendDueEvents next has something to append; not ok if
+// nothing is waiting.
+func (c *ReliableChannel) Deadline() (t time.Time, ok bool) {
+	if c.err != nil {
+		return time.Time{}, false
+	}
+	at, ok := c.nextEvents(c.time.now)
+	if !ok {
+		return time.Time{}, false
+	}
+	return c.time.time(at), true
+}
+
+// Receive takes in a datagram. h.Wide says how many of AckBits count. An error
+// of input (ErrType, ErrPayload, ErrWindow, ErrRejected) means that it was
+// dropped and nothing but a counter changed; of a channel that has ended Receive
+// returns the reason. Payload and Events are parts of payload, not copies.
+func (c *ReliableChannel) Receive(h Header, payload []byte) (Incoming, error) {
+	now := c.time.read()
+	if c.err != nil {
+		return Incoming{}, c.err
+	}
+	return c.receive(h, payload, 0, now)
+}
+
+// NextOutcome returns the next outcome, in the order in which they were decided;
+// see Session.NextOutcome.
+func (c *ReliableChannel) NextOutcome() (Outcome, bool) { return c.nextOutcome(c.time.read()) }
+
+// RTT returns the smoothed round trip time; 0 before the first sample.
+func (c *ReliableChannel) RTT() time.Duration { return time.Duration(c.rtt.Smoothed()) }
+
+// InFlight returns how many events are not known as delivered, those included
+// that were not sent yet.
+func (c *ReliableChannel) InFlight() int { return c.outbox.undelivered }
+
+// Room returns how many events Send takes before ErrUnacknowledged.
+func (c *ReliableChannel) Room() int { return c.room() }
+
+// Err returns why the channel has ended, nil while it lives.
+func (c *ReliableChannel) Err() error { return c.err }
+
+// Stats returns the counters.
+func (c *ReliableChannel) Stats() Stats { return c.snapshot() }

@@ -1,0 +1,87 @@
+package ackbits
+
+import "encoding/binary"
+
+// Event is one message that is delivered exactly once.
+type Event struct {
+	ID   uint16 // 0 for a session's first, then 1 more for each, wrapping at 65535
+	Data []byte
+}
+
+// The payload of an Event datagram (section 5.2): a count of 1 to 255, then for
+// each event its id, its length and its bytes.
+const (
+	listOverhead  = 1     // count u8
+	eventOverhead = 2 + 2 // id u16, length u16
+	maxListEvents = 255
+	maxListSize   = MaxDatagramSize - HeaderSize
+)
+
+// AppendEvents appends the payload of an Event datagram to dst. The list holds
+// 1 to 255 events (else ErrPayload), none over MaxEventSize bytes (else
+// ErrEventTooLarge), 1182 bytes in all (else ErrDatagramTooLarge). On an error
+// dst comes back as it was.
+func AppendEvents(dst []byte, events ...Event) ([]byte, error) {
+	if len(events) == 0 || len(events) > maxListEvents {
+		return dst, ErrPayload
+	}
+	size := listOverhead
+	for i := range events {
+		n := len(events[i].Data)
+		if n > MaxEventSize {
+			return dst, tooLarge(ErrEventTooLarge, n, MaxEventSize)
+		}
+		size += eventOverhead + n
+	}
+	if size > maxListSize {
+		return dst, tooLarge(ErrDatagramTooLarge, size, maxListSize)
+	}
+	dst = append(dst, byte(len(events)))
+	for i := range events {
+		dst = appendEvent(dst, events[i].ID, events[i].Data)
+	}
+	return dst, nil
+}
+
+func appendEvent(dst []byte, id uint16, data []byte) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, id)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(data)))
+	return append(dst, data...)
+}
+
+// ParseEvents appends the events of an Event datagram's payload to dst. It is
+// all or nothing: a count of 0, an event past the end or bytes after the last
+// one is ErrPayload, as is a payload longer than any datagram's, and dst comes
+// back as it was. The events' Data is payload's, not a copy.
+func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
+	if len(payload) > maxListSize {
+		return dst, ErrPayload
+	}
+	events, rest, ok := parseList(dst, payload)
+	if !ok || len(rest) != 0 {
+		return dst, ErrPayload
+	}
+	return events, nil
+}
+
+// parseList reads the list of events that payload begins with and returns what
+// follows it.
+func parseList(dst []Event, payload []byte) (events []Event, rest []byte, ok bool) {
+	if len(payload) == 0 || payload[0] == 0 {
+		return dst, payload, false
+	}
+	events, rest = dst, payload[listOverhead:]
+	for range payload[0] {
+		if len(rest) < eventOverhead {
+			return dst, payload, false
+		}
+		id := binary.LittleEndian.Uint16(rest)
+		end := eventOverhead + int(binary.LittleEndian.Uint16(rest[2:]))
+		if len(rest) < end {
+			return dst, payload, false
+		}
+		events = append(events, Event{id, rest[eventOverhead:end:end]})
+		rest = rest[end:]
+	}
+	return events, rest, true
+}

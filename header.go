@@ -1,0 +1,148 @@
+package ackbits
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// Sizes in bytes. An event shares its datagram with the header, the count of
+// events, its id and its length (section 5.2).
+const (
+	HeaderSize       = 18
+	WideHeaderSize   = 22
+	MaxDatagramSize  = 1200 // fits any path of the internet unfragmented
+	MaxEventSize     = MaxDatagramSize - HeaderSize - listOverhead - eventOverhead
+	MaxWideEventSize = MaxDatagramSize - WideHeaderSize - listOverhead - eventOverhead
+)
+
+// The first byte of a datagram tells the width of its acknowledgements. Both
+// values lie outside the ranges of RFC 7983 and RFC 9443, so that STUN, DTLS,
+// RTP or QUIC can share the port.
+const (
+	formatNarrow = 0x0A
+	formatWide   = 0x0B
+)
+
+// Type says what a datagram is. Types 1 to 4 and 16 to 255 belong to the
+// application and their payload is opaque; 5 to 7 belong to the library, which
+// checks their payload; 8 to 15 are reserved for it and 0 is invalid.
+type Type uint8
+
+const (
+	TypeConnect    Type = 1
+	TypeAccept     Type = 2
+	TypeInput      Type = 3
+	TypeSnapshot   Type = 4
+	TypeEvent      Type = 5 // a list of events, see AppendEvents
+	TypeHeartbeat  Type = 6 // empty
+	TypeDisconnect Type = 7 // empty
+	TypeBundle     Type = 8 // events ahead of an application payload, see Config.Bundle
+
+	firstOwnType Type = 16
+)
+
+var typeNames = [...]string{
+	"Invalid", "Connect", "Accept", "Input", "Snapshot", "Event", "Heartbeat", "Disconnect", "Bundle",
+}
+
+// String returns the type's name, or "Type(n)" for one that has none.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "Type(" + strconv.Itoa(int(t)) + ")"
+}
+
+// application reports whether datagrams of the type carry the application's
+// own payload.
+func (t Type) application() bool {
+	return t >= firstOwnType || t-1 < TypeEvent-1
+}
+
+// Header is what every datagram begins with: 18 bytes, or 22 in the wide form,
+// all little-endian.
+//
+//	byte   0      1     2–9    10–11     12–13  14–17 (wide: 14–21)
+//	       format type  token  sequence  ack    ack_bits
+//
+// The size and the fields of reliability are section 5's; format, type and
+// token are this library's choice.
+type Header struct {
+	Wide     bool   // 65 acknowledgements instead of 33
+	Type     Type   // 1 to 255
+	Token    uint64 // names the session
+	Sequence uint16 // of this datagram
+	Ack      uint16 // the newest sequence received from the peer; 65535 before any
+	AckBits  uint64 // bit n: sequence Ack − 1 − n was received too; narrow: the low 32 bits
+}
+
+// AppendTo appends the header to dst. A narrow header carries the low 32 bits
+// of AckBits.
+func (h Header) AppendTo(dst []byte) []byte {
+	if h.Wide {
+		var b [WideHeaderSize]byte
+		h.put(b[:HeaderSize:HeaderSize], formatWide)
+		binary.LittleEndian.PutUint64(b[14:], h.AckBits)
+		return append(dst, b[:]...)
+	}
+	var b [HeaderSize]byte
+	h.put(b[:], formatNarrow)
+	return append(dst, b[:]...)
+}
+
+func (h *Header) put(b []byte, format byte) {
+	_ = b[HeaderSize-1]
+	b[0] = format
+	b[1] = byte(h.Type)
+	binary.LittleEndian.PutUint64(b[2:], h.Token)
+	binary.LittleEndian.PutUint16(b[10:], h.Sequence)
+	binary.LittleEndian.PutUint16(b[12:], h.Ack)
+	binary.LittleEndian.PutUint32(b[14:], uint32(h.AckBits))
+}
+
+// AppendBinary is AppendTo in the form of encoding.BinaryAppender. Its error is
+// always nil.
+func (h Header) AppendBinary(dst []byte) ([]byte, error) { return h.AppendTo(dst), nil }
+
+// ParseHeader reads the header of a datagram in either form. It refuses what no
+// reader could use, with ErrShort, ErrOversize, ErrFormat or, for type 0,
+// ErrType. The payload is the rest of datagram, not a copy.
+func ParseHeader(datagram []byte) (h Header, payload []byte, err error) {
+	if len(datagram) < HeaderSize {
+		return Header{}, nil, ErrShort
+	}
+	if len(datagram) > MaxDatagramSize {
+		return Header{}, nil, ErrOversize
+	}
+	switch datagram[0] {
+	case formatNarrow:
+		payload = datagram[HeaderSize:len(datagram):len(datagram)]
+	case formatWide:
+		if len(datagram) < WideHeaderSize {
+			return Header{}, nil, ErrShort
+		}
+		h.Wide = true
+		payload = datagram[WideHeaderSize:len(datagram):len(datagram)]
+	default:
+		return Header{}, nil, ErrFormat
+	}
+	if datagram[1] == 0 {
+		return Header{}, nil, ErrType
+	}
+	h.get(datagram)
+	return h, payload, nil
+}
+
+// get reads the fields of a datagram that is long enough for its form.
+func (h *Header) get(datagram []byte) {
+	_ = datagram[HeaderSize-1]
+	h.Type = Type(datagram[1])
+	h.Token = binary.LittleEndian.Uint64(datagram[2:])
+	h.Sequence = binary.LittleEndian.Uint16(datagram[10:])
+	h.Ack = binary.LittleEndian.Uint16(datagram[12:])
+	if h.Wide {
+		h.AckBits = binary.LittleEndian.Uint64(datagram[14:])
+	} else {
+		h.AckBits = uint64(binary.LittleEndian.Uint32(datagram[14:]))
+	}
+}

@@ -1,0 +1,71 @@
+package ackbits
+
+import "math"
+
+// liveness is the clockwork of a session: when it owes the peer a datagram, when
+// it gives up, and how it leaves (section 5.5). Every limit is inclusive (R5).
+type liveness struct {
+	beat    int64 // the longest silence of ours
+	timeout int64 // the longest silence of the peer
+	stall   int64 // the longest wait of an event; negative: for ever
+
+	sentAt  int64 // our last datagram of any type, or the start
+	heardAt int64 // the peer's last valid datagram, or the start
+
+	leaving  bool
+	leftAt   int64
+	farewell int // Disconnects still to be sent
+}
+
+// farewells is how many Disconnects a leaving peer sends in a row, as they are
+// not resent: at 10 % loss one session in a thousand is left to the timeout.
+const farewells = 3
+
+func (l *liveness) init(cfg *Config) {
+	l.timeout = int64(cfg.Timeout)
+	l.stall = int64(cfg.StallTimeout)
+	// A caller that polls every P would be up to P late. So a heartbeat goes
+	// early when the next poll would come after its time, but not before P/2 of
+	// silence, or a large P would send one at every poll.
+	heartbeat, poll := int64(cfg.Heartbeat), int64(cfg.PollInterval)
+	l.beat = min(heartbeat, max(heartbeat-poll+1, poll/2+poll%2))
+}
+
+func (l *liveness) beatsAt() int64    { return saturatingAdd(l.sentAt, l.beat) }
+func (l *liveness) timesOutAt() int64 { return saturatingAdd(l.heardAt, l.timeout) }
+
+// leave begins the farewell.
+func (l *liveness) leave(now int64) {
+	if !l.leaving {
+		l.leaving, l.leftAt, l.farewell = true, now, farewells
+	}
+}
+
+// expired returns the reason for which the session must end now.
+func (s *Session) expired(now int64) error {
+	if now >= s.live.timesOutAt() {
+		return ErrTimeout
+	}
+	if now >= s.stallsAt() {
+		return ErrStalled
+	}
+	return nil
+}
+
+// stallsAt returns when the session ends because of its oldest event.
+func (s *Session) stallsAt() int64 {
+	if s.live.stall < 0 {
+		return math.MaxInt64
+	}
+	at, ok := s.channel.stallsAt(s.live.stall)
+	if !ok {
+		return math.MaxInt64
+	}
+	return at
+}
+
+// heartbeatDue reports whether a datagram must be sent for its acknowledgements
+// alone: after a silence, or when a burst would outrun them (R6).
+func (s *Session) heartbeatDue(now int64) bool {
+	return now >= s.live.beatsAt() || s.channel.ackDue()
+}

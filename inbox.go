@@ -1,0 +1,262 @@
+package ackbits
+
+import "math/bits"
+
+// The receiver's window of event ids (R1): ids from the oldest missing one on
+// are judged by whether they were received, those before it are old.
+const (
+	// nearSpan is what a sender of this library keeps to, and all that Ordered
+	// takes.
+	nearSpan = 256
+	// farSpan is for a sender that counts undelivered events instead of keeping
+	// to a span, as section 5.3 reads by the letter. With 256 such a session
+	// would die of refused datagrams under load; beyond 4096 a copy that was
+	// delayed past a wrap of the ids could be taken for a new event.
+	farSpan = 4096
+)
+
+// idWindow knows which event ids were received.
+//
+// Invariant: base is the oldest id not received; bit id is set exactly when an
+// id of base … base+span−1 was received.
+type idWindow struct {
+	base uint16
+	span uint16
+	near [nearSpan / 64]uint64
+	far  []uint64 // of farSpan bits; replaces near once an id needs it
+}
+
+// verdict is what an event id means to the receiver.
+type verdict uint8
+
+const (
+	idNew verdict = iota
+	idKnown
+	idOutside
+)
+
+func (w *idWindow) words() []uint64 {
+	if w.far != nil {
+		return w.far
+	}
+	return w.near[:]
+}
+
+// judge says what an id means. Base is new by definition; what is up to 32767
+// before it was received long ago.
+func (w *idWindow) judge(id uint16) verdict {
+	ahead := id - w.base
+	switch {
+	case ahead == 0:
+		return idNew
+	case ahead > 1<<15:
+		return idKnown
+	case ahead >= w.span:
+		return idOutside
+	case w.far == nil && ahead >= nearSpan:
+		return idNew
+	}
+	words := w.words()
+	if words[int(id>>6)&(len(words)-1)]>>(id&63)&1 != 0 {
+		return idKnown
+	}
+	return idNew
+}
+
+// insert takes in an id that is new.
+func (w *idWindow) insert(id uint16) {
+	if id == w.base {
+		w.base++
+		w.advance()
+		return
+	}
+	if w.far == nil && id-w.base >= nearSpan {
+		w.widen(make([]uint64, farSpan/64))
+	}
+	words := w.words()
+	words[int(id>>6)&(len(words)-1)] |= 1 << (id & 63)
+}
+
+// advance moves base past the ids that were received and forgets them.
+func (w *idWindow) advance() {
+	words := w.words()
+	for {
+		word := &words[int(w.base>>6)&(len(words)-1)]
+		shift := w.base & 63
+		n := bits.TrailingZeros64(^(*word >> shift))
+		*word &^= (1<<n - 1) << shift
+		w.base += uint16(n)
+		if n == 0 || w.base&63 != 0 {
+			return
+		}
+	}
+}
+
+// widen moves to far, which holds farSpan zero bits. The words of the two spans
+// do not line up, so the bits move one by one.
+func (w *idWindow) widen(far []uint64) {
+	for ahead := range uint16(nearSpan) {
+		if id := w.base + ahead; w.near[id>>6&(nearSpan/64-1)]>>(id&63)&1 != 0 {
+			far[id>>6&(farSpan/64-1)] |= 1 << (id & 63)
+		}
+	}
+	w.near, w.far = [nearSpan / 64]uint64{}, far
+}
+
+// narrow gives back what widen took, if nothing needs it any more.
+func (w *idWindow) narrow() {
+	if w.far == nil {
+		return
+	}
+	var near [nearSpan / 64]uint64
+	left := 0
+	for _, word := range w.far {
+		left += bits.OnesCount64(word)
+	}
+	for ahead := range uint16(nearSpan) {
+		if id := w.base + ahead; w.far[id>>6&(farSpan/64-1)]>>(id&63)&1 != 0 {
+			near[id>>6&(nearSpan/64-1)] |= 1 << (id & 63)
+			left--
+		}
+	}
+	if left == 0 {
+		w.near, w.far = near, nil
+	}
+}
+
+// admits reports whether all ids of a list are in the window or old. They are
+// judged in the list's order, each as if those before it had been taken in,
+// which moves base: never by more than one list and the whole span, so ids
+// clear of both edges need no second look.
+func (w *idWindow) admits(events []Event) bool {
+	const slack = farSpan + maxListEvents
+	for i := range events {
+		ahead := events[i].ID - w.base
+		if ahead >= w.span && ahead <= 1<<15+slack {
+			return w.admitsOneByOne(events)
+		}
+	}
+	return true
+}
+
+func (w *idWindow) admitsOneByOne(events []Event) bool {
+	var far [farSpan / 64]uint64
+	trial := *w
+	if w.far == nil {
+		trial.widen(far[:])
+	} else {
+		copy(far[:], w.far)
+		trial.far = far[:]
+	}
+	for i := range events {
+		switch trial.judge(events[i].ID) {
+		case idNew:
+			trial.insert(events[i].ID)
+		case idOutside:
+			return false
+		}
+	}
+	return true
+}
+
+// inbox takes in events: each once (I3), with Ordered in the order of their
+// ids.
+type inbox struct {
+	ids     idWindow
+	ordered bool
+	parsed  []Event // of the datagram at hand
+
+	// Ordered: copies of the events ahead of a gap, by id, and buffers for them.
+	// What was handed over is lent until the next datagram.
+	waiting [][]byte
+	ahead   int // of them in use
+	lent    [][]byte
+	spare   [][]byte
+	out     []Event
+
+	peakEvents, peakAhead int // the most there were since the last trim
+}
+
+func (b *inbox) init(ordered bool) {
+	b.ordered = ordered
+	b.ids.span = farSpan
+	if ordered {
+		b.ids.span = nearSpan
+	}
+}
+
+// take takes in a list that ids.admits. It returns the events to hand over and
+// how many were new.
+func (b *inbox) take(events []Event) (out []Event, fresh int) {
+	b.peakEvents = max(b.peakEvents, len(events))
+	if b.ordered {
+		return b.takeOrdered(events)
+	}
+	out = events[:0]
+	for _, e := range events {
+		if b.ids.judge(e.ID) == idNew {
+			b.ids.insert(e.ID)
+			out = append(out, e)
+		}
+	}
+	return out, len(out)
+}
+
+func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
+	b.spare = append(b.spare, b.lent...)
+	b.lent = b.lent[:0]
+	b.out = b.out[:0]
+	for _, e := range events {
+		if b.ids.judge(e.ID) != idNew {
+			continue
+		}
+		fresh++
+		next := b.ids.base
+		b.ids.insert(e.ID)
+		if e.ID != next {
+			b.keep(e)
+			continue
+		}
+		b.out = append(b.out, e)
+		for next++; next != b.ids.base; next++ {
+			data := b.waiting[next%nearSpan]
+			b.waiting[next%nearSpan] = nil
+			b.ahead--
+			b.lent = append(b.lent, data)
+			b.out = append(b.out, Event{next, data})
+		}
+	}
+	b.peakEvents = max(b.peakEvents, len(b.out))
+	return b.out, fresh
+}
+
+// keep copies an event that is ahead of a gap.
+func (b *inbox) keep(e Event) {
+	if b.waiting == nil {
+		b.waiting = make([][]byte, nearSpan)
+	}
+	buf := make([]byte, 0, 64)
+	if last := len(b.spare) - 1; last >= 0 {
+		buf, b.spare = b.spare[last], b.spare[:last]
+	}
+	b.waiting[e.ID%nearSpan] = append(buf[:0], e.Data...)
+	b.ahead++
+	b.peakAhead = max(b.peakAhead, b.ahead)
+}
+
+// trim gives back memory that was not needed since the last trim. What was
+// handed over stays valid: its buffers are let go of, not reused.
+func (b *inbox) trim() {
+	b.ids.narrow()
+	if n := roomFor(int64(b.peakEvents), 1); n < cap(b.parsed) {
+		b.parsed = make([]Event, 0, n)
+		b.out = nil
+	}
+	if b.peakAhead == 0 {
+		b.waiting, b.lent, b.spare = nil, nil, nil
+	} else if spare := len(b.spare) - b.peakAhead; spare > 0 {
+		clear(b.spare[b.peakAhead:])
+		b.spare = b.spare[:b.peakAhead]
+	}
+	b.peakEvents, b.peakAhead = 0, b.ahead
+}

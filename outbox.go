@@ -1,0 +1,356 @@
+package ackbits
+
+import (
+	"math/bits"
+
+	"github.com/ackbits/ackbits/internal/ring"
+)
+
+// pending is an event that was handed to Send and is not known as delivered, or
+// waits for an older one to be.
+type pending struct {
+	first, last int64  // when it was sent first, and last
+	run         uint32 // the run of its last copy
+	start       uint32 // of its bytes in the arena
+	size        uint16
+	sent        bool
+	delivered   bool
+}
+
+// A run is a range of events that one datagram carries: first … first+n−1.
+type run struct {
+	first uint32 // number of an event, shortened
+	seq   uint16 // the datagram
+	n     uint16
+}
+
+// outbox holds the sender's events. It numbers them in int64; an event's id is
+// the low 16 bits.
+//
+// Invariants: base <= fresh <= end. Events before base are delivered; those
+// before fresh were sent; those from fresh on wait. fresh − base <= nearSpan,
+// so that the receiver never takes a copy for an old one (R1).
+type outbox struct {
+	base        int64 // the oldest undelivered
+	fresh       int64 // the next to be sent for the first time
+	end         int64 // the next to be given out
+	undelivered int
+	events      ring.Ring[pending]
+	bytes       arena
+
+	// Every copy sent, in the order of sending, as runs. A datagram's
+	// acknowledgement finds its events here, and since events come due in the
+	// order of their last copies, this is also the queue of resends: cursor is
+	// the first copy whose event may still have to be resent, skip events into
+	// its run. So nothing is ever searched for.
+	runs     ring.Ring[run]
+	firstRun int64
+	endRun   int64
+	cursor   int64
+	skip     uint16
+	due      idSet // events whose resend is due
+
+	peak      int64 // the most events there were since the last trim
+	peakBytes int
+	peakRuns  int64
+}
+
+func (o *outbox) get(number int64) *pending { return o.events.At(number) }
+
+// The first sizes of an outbox's rings: enough for a game's usual tick.
+const (
+	minEvents = 8
+	minBytes  = 256
+)
+
+// add queues an event.
+func (o *outbox) add(event []byte) (id uint16) {
+	if o.end-o.base == int64(len(o.events)) {
+		o.events = o.events.Resized(max(2*len(o.events), minEvents), o.base, o.end)
+	}
+	start, ok := o.bytes.alloc(len(event))
+	if !ok {
+		o.moveBytes(ring.Ceil(max(2*len(o.bytes.buf), o.bytes.used()+len(event)+1, minBytes)))
+		start, _ = o.bytes.alloc(len(event))
+	}
+	copy(o.bytes.buf[start:], event)
+	*o.get(o.end) = pending{start: uint32(start), size: uint16(len(event))}
+	o.end++
+	o.undelivered++
+	o.peak = max(o.peak, o.end-o.base)
+	o.peakBytes = max(o.peakBytes, o.bytes.used())
+	return uint16(o.end - 1)
+}
+
+// moveBytes gives the arena a new size.
+func (o *outbox) moveBytes(size int) {
+	old := o.bytes
+	o.bytes = arena{buf: make([]byte, size)}
+	for k := o.base; k < o.end; k++ {
+		e := o.get(k)
+		start, _ := o.bytes.alloc(int(e.size))
+		copy(o.bytes.buf[start:], old.buf[e.start:e.start+uint32(e.size)])
+		e.start = uint32(start)
+	}
+}
+
+// freshDue reports whether an event may be sent for the first time: it waits
+// and is inside the span.
+func (o *outbox) freshDue() bool { return o.fresh < o.end && o.fresh < o.base+nearSpan }
+
+// live returns the next copy in the order of sending whose event waits for its
+// resend, passing over copies that a newer one or an acknowledgement has
+// settled.
+func (o *outbox) live() (number int64, e *pending) {
+	for o.cursor < o.endRun {
+		r := o.runs.At(o.cursor)
+		for ; o.skip < r.n; o.skip++ {
+			// How far the event is past base; one before base wraps around.
+			offset := int64(r.first + uint32(o.skip) - uint32(o.base))
+			if offset >= o.fresh-o.base {
+				continue
+			}
+			e := o.get(o.base + offset)
+			if !e.delivered && e.run == uint32(o.cursor) {
+				return o.base + offset, e
+			}
+		}
+		o.cursor++
+		o.skip = 0
+	}
+	return 0, nil
+}
+
+// collect marks the events whose last copy was sent at or before a time as due.
+func (o *outbox) collect(sentBy int64) {
+	for {
+		number, e := o.live()
+		if e == nil || e.last > sentBy {
+			return
+		}
+		o.due.add(uint16(number))
+		o.skip++
+	}
+}
+
+// next returns the lowest event that is due. Resends come before first copies,
+// since their numbers are lower.
+func (o *outbox) next() (number int64, ok bool) {
+	if o.due.n > 0 {
+		id := o.due.lowest(uint16(o.base))
+		return o.base + int64(id-uint16(o.base)), true
+	}
+	return o.fresh, o.freshDue()
+}
+
+// fill appends the payload of an Event datagram: the events that are due,
+// lowest id first, up to the first that does not fit into limit bytes. Without
+// any it appends nothing.
+func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) (out []byte, filled bool) {
+	start := len(dst)
+	out = append(dst, 0)
+	count := 0
+	for count < maxListEvents {
+		number, ok := o.next()
+		if !ok {
+			break
+		}
+		e := o.get(number)
+		if len(out)-start+eventOverhead+int(e.size) > limit {
+			break
+		}
+		out = appendEvent(out, uint16(number), o.bytes.buf[e.start:e.start+uint32(e.size)])
+		if e.sent {
+			o.due.remove(uint16(number))
+			c.stats.EventsResent++
+		} else {
+			e.sent, e.first = true, now
+			o.fresh++
+			c.stats.EventsSent++
+		}
+		e.last = now
+		e.run = o.noteCopy(number, seq, &c.sent)
+		count++
+	}
+	if count == 0 {
+		return dst, false
+	}
+	out[start] = byte(count)
+	return out, true
+}
+
+// noteCopy notes that a datagram carries an event, and returns the run. It does
+// not add to a run that the cursor has passed, which would hide the copy from
+// live.
+func (o *outbox) noteCopy(number int64, seq uint16, s *sentLog) uint32 {
+	if o.endRun > o.cursor {
+		if r := o.runs.At(o.endRun - 1); r.seq == seq && r.first+uint32(r.n) == uint32(number) {
+			r.n++
+			return uint32(o.endRun - 1)
+		}
+	}
+	if o.endRun-o.firstRun == int64(len(o.runs)) {
+		o.releaseRuns(s)
+	}
+	if o.endRun-o.firstRun == int64(len(o.runs)) {
+		o.runs = o.runs.Resized(max(2*len(o.runs), minEvents), o.firstRun, o.endRun)
+	}
+	*o.runs.At(o.endRun) = run{first: uint32(number), seq: seq, n: 1}
+	o.endRun++
+	o.peakRuns = max(o.peakRuns, o.endRun-o.firstRun)
+	return uint32(o.endRun - 1)
+}
+
+// releaseRuns drops the oldest runs that nobody will ask for: their events are
+// delivered, or their datagram is forgotten and their copies are not the last.
+func (o *outbox) releaseRuns(s *sentLog) {
+	o.live()
+	for o.firstRun < o.cursor {
+		r := o.runs.At(o.firstRun)
+		settled := int32(uint32(o.base)-r.first) >= int32(r.n)
+		if n, ok := s.number(r.seq); !settled && ok && s.remembered(n) {
+			return
+		}
+		o.firstRun++
+	}
+}
+
+// deliver takes the events of a datagram as delivered, whose runs begin at the
+// one given. It returns how many were not known as delivered.
+func (o *outbox) deliver(runs uint32, seq uint16) (fresh int) {
+	at := max(o.firstRun, o.endRun-int64(uint32(o.endRun)-runs))
+	for ; at < o.endRun; at++ {
+		r := o.runs.At(at)
+		if r.seq != seq {
+			break
+		}
+		for k := range r.n {
+			offset := int64(r.first + uint32(k) - uint32(o.base))
+			if offset >= o.fresh-o.base {
+				continue
+			}
+			if e := o.get(o.base + offset); !e.delivered {
+				e.delivered = true
+				o.due.remove(uint16(o.base + offset))
+				fresh++
+			}
+		}
+	}
+	o.undelivered -= fresh
+	return fresh
+}
+
+// settle moves base past what is delivered.
+func (o *outbox) settle() {
+	for o.base < o.fresh && o.get(o.base).delivered {
+		o.base++
+	}
+	if o.base < o.end {
+		o.bytes.head = int(o.get(o.base).start)
+	} else {
+		o.bytes.head, o.bytes.tail = 0, 0
+	}
+	if o.base == o.fresh {
+		o.firstRun, o.cursor, o.skip = o.endRun, o.endRun, 0
+	}
+}
+
+// trim gives back memory that was not needed since the last trim, and reports
+// whether there were no events at all.
+func (o *outbox) trim() (idle bool) {
+	idle = o.peak == 0
+	if n := roomFor(o.peak, minEvents); n < len(o.events) {
+		o.events = o.events.Resized(n, o.base, o.end)
+	}
+	if n := roomFor(int64(o.peakBytes), minBytes); n < len(o.bytes.buf) {
+		o.moveBytes(n)
+	}
+	if n := roomFor(o.peakRuns, minEvents); n < len(o.runs) {
+		o.runs = o.runs.Resized(n, o.firstRun, o.endRun)
+	}
+	o.peak, o.peakBytes, o.peakRuns = o.end-o.base, o.bytes.used(), o.endRun-o.firstRun
+	return idle
+}
+
+// roomFor returns the length that a ring keeps in which there were up to n
+// elements: room for twice as many and at least the floor, so that a load that
+// varies a little does not make it shrink and grow in turn.
+func roomFor(n int64, floor int) int {
+	if n == 0 {
+		return 0
+	}
+	return max(ring.Ceil(int(2*n)), floor)
+}
+
+// clear frees what the events took, but for their count.
+func (o *outbox) clear() {
+	*o = outbox{undelivered: o.undelivered}
+}
+
+// idSet is a set of event ids that lie within nearSpan of each other.
+type idSet struct {
+	n     int
+	words [nearSpan / 64]uint64
+}
+
+func (s *idSet) add(id uint16) {
+	s.words[id%nearSpan/64] |= 1 << (id % 64)
+	s.n++
+}
+
+func (s *idSet) remove(id uint16) {
+	word := &s.words[id%nearSpan/64]
+	s.n -= int(*word >> (id % 64) & 1)
+	*word &^= 1 << (id % 64)
+}
+
+// lowest returns the first id of a set that is not empty, from base on.
+func (s *idSet) lowest(base uint16) (id uint16) {
+	at := base % nearSpan / 64
+	if w := s.words[at] >> (base % 64); w != 0 {
+		return base + uint16(bits.TrailingZeros64(w))
+	}
+	id = base - base%64
+	for {
+		at = (at + 1) % (nearSpan / 64)
+		id += 64
+		if w := s.words[at]; w != 0 {
+			return id + uint16(bits.TrailingZeros64(w))
+		}
+	}
+}
+
+// arena is a ring of bytes from which events take theirs in order, each in one
+// piece. Its live bytes lie from head to tail, or around the end of buf.
+type arena struct {
+	buf        []byte
+	head, tail int
+}
+
+// alloc finds n bytes. A tail that went around never catches up with head, so
+// that equal ends always mean an empty arena.
+func (a *arena) alloc(n int) (start int, ok bool) {
+	switch {
+	case a.tail < a.head:
+		if a.tail+n >= a.head {
+			return 0, false
+		}
+	case a.tail+n <= len(a.buf):
+	case n < a.head:
+		a.tail = 0
+	default:
+		return 0, false
+	}
+	start = a.tail
+	a.tail += n
+	return start, true
+}
+
+// used returns how many bytes are taken, what was left at the end of buf
+// included.
+func (a *arena) used() int {
+	if a.tail < a.head {
+		return len(a.buf) - a.head + a.tail
+	}
+	return a.tail - a.head
+}

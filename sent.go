@@ -1,0 +1,194 @@
+package ackbits
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/ackbits/ackbits/internal/ring"
+)
+
+// Outcome is the fate of one datagram sent.
+type Outcome struct {
+	Sequence  uint16
+	Type      Type          // of a bundle: the inner type
+	Delivered bool          // false: presumed lost
+	RTT       time.Duration // from sending it to learning of its delivery; 0 for a lost one
+}
+
+const (
+	// rememberedSent is how many newer datagrams must have been sent before one
+	// that has its fate may be forgotten. Fewer would turn acknowledgements that
+	// come late into needless resends; more costs every session 8 bytes each.
+	rememberedSent = 256
+	// maxRememberedSent bounds the memory at what an acknowledgement can name. A
+	// datagram that falls out undecided can never be acknowledged: it is lost.
+	maxRememberedSent = 1 << 15
+	minRememberedSent = 16
+)
+
+// A stamp is what is remembered of one datagram sent, in 8 bytes: the time it
+// was sent, in nanoseconds, above three bits of state.
+type stamp int64
+
+const (
+	stampBits = 3
+
+	fateMask  stamp = 0b011
+	undecided stamp = 0b000
+	delivered stamp = 0b001 // acknowledged, even if it was taken for lost before
+	lost      stamp = 0b010
+
+	carriesEvents stamp = 0b100
+)
+
+func (s stamp) sentAt() int64 { return int64(s) >> stampBits }
+
+// sentLog numbers the datagrams that leave and remembers the newest of them. It
+// counts in int64; number is the one place that deals with the wire's 16 bits.
+//
+// Invariant: first <= open <= count, every number before open has its fate, and
+// a fate does not change, but for a lost datagram whose acknowledgement comes
+// late (I2).
+type sentLog struct {
+	first int64 // the oldest remembered
+	open  int64 // the oldest undecided
+	count int64 // numbered so far: the number of the next one
+
+	// By number, all of one length.
+	stamps ring.Ring[stamp]
+	types  ring.Ring[Type]   // nil unless outcomes are wanted
+	cargo  ring.Ring[uint32] // the run in the outbox at which a datagram's events begin; nil until there are events
+
+	// What the peer acknowledged before: top is the newest number that it named,
+	// and bit n of known says that top − 1 − n has been looked at, as have all
+	// before the first. This spares a datagram the bits that it shares with the
+	// one before it.
+	top   int64
+	known uint64
+}
+
+func (s *sentLog) init(outcomes bool) {
+	s.top, s.known = -1, math.MaxUint64
+	s.stamps = make(ring.Ring[stamp], minRememberedSent)
+	if outcomes {
+		s.types = make(ring.Ring[Type], minRememberedSent)
+	}
+}
+
+// mustGrow reports whether the next datagram would push out one that has to be
+// remembered.
+func (s *sentLog) mustGrow() bool {
+	return s.count-s.first == int64(len(s.stamps)) &&
+		(s.open == s.first || len(s.stamps) < rememberedSent)
+}
+
+// add numbers a datagram. It forgets the oldest if there is no room.
+func (s *sentLog) add(t Type, now int64) (seq uint16) {
+	if s.count-s.first == int64(len(s.stamps)) {
+		s.first++
+	}
+	*s.stamps.At(s.count) = stamp(now << stampBits)
+	if s.types != nil {
+		*s.types.At(s.count) = t
+	}
+	seq = uint16(s.count)
+	s.count++
+	return seq
+}
+
+// resize changes how many datagrams can be remembered, forgetting the oldest
+// where there is no room for them.
+func (s *sentLog) resize(n int) {
+	s.first = max(s.first, s.count-int64(n))
+	s.stamps = s.stamps.Resized(n, s.first, s.count)
+	if s.types != nil {
+		s.types = s.types.Resized(n, s.first, s.count)
+	}
+	if s.cargo != nil {
+		s.cargo = s.cargo.Resized(n, s.first, s.count)
+	}
+}
+
+// number returns the number of a sequence that is not newer than the last one
+// sent. It is not ok for a newer one, and for one exactly 32768 before. Whether
+// the number is remembered, or not negative, is for the caller to look at.
+func (s *sentLog) number(seq uint16) (n int64, ok bool) {
+	age := uint16(s.count-1) - seq
+	return s.count - 1 - int64(age), age < 1<<15
+}
+
+// remembered reports whether a number that is less than count is remembered.
+func (s *sentLog) remembered(n int64) bool { return n >= s.first }
+
+// news returns which of the acknowledgements ack and bits, by numbers, were not
+// seen before, and notes them as seen.
+func (s *sentLog) news(ack int64, ackBits uint64) (ackNew bool, bitsNew uint64) {
+	if step := ack - s.top; step > 0 {
+		s.known = s.known<<step | 1<<(step-1)
+		s.top = ack
+		bitsNew = ackBits &^ s.known
+		s.known |= ackBits
+		return true, bitsNew
+	}
+	back := s.top - ack
+	ackNew = back > 0 && s.known>>(back-1)&1 == 0
+	bitsNew = ackBits &^ (s.known >> back)
+	if back > 0 {
+		s.known |= 1 << (back - 1)
+	}
+	s.known |= ackBits << back
+	return ackNew, bitsNew
+}
+
+// oldest returns the highest bit of a set of acknowledgements.
+func oldest(ackBits uint64) int { return bits.Len64(ackBits) - 1 }
+
+// outcomeQueue holds outcomes that were not fetched yet. It is bounded, for a
+// caller that never fetches them.
+type outcomeQueue struct {
+	ring       ring.Ring[Outcome]
+	first, end int64
+	peak       int64 // the most that waited since the last trim
+}
+
+// maxOutcomes is how many wait at most: at 60 datagrams a second, for 17
+// seconds. More would serve nobody who fetches them at all.
+const (
+	maxOutcomes = 1024
+	minOutcomes = 16
+)
+
+// push appends an outcome, and reports whether the oldest had to go.
+func (q *outcomeQueue) push(o Outcome) (dropped bool) {
+	n := len(q.ring)
+	if q.end-q.first == int64(n) {
+		if n == maxOutcomes {
+			q.first++
+			dropped = true
+		} else {
+			q.ring = q.ring.Resized(max(2*n, minOutcomes), q.first, q.end)
+		}
+	}
+	*q.ring.At(q.end) = o
+	q.end++
+	q.peak = max(q.peak, q.end-q.first)
+	return dropped
+}
+
+func (q *outcomeQueue) pop() (Outcome, bool) {
+	if q.first == q.end {
+		return Outcome{}, false
+	}
+	o := *q.ring.At(q.first)
+	q.first++
+	return o, true
+}
+
+// trim gives back memory that was not needed since the last trim.
+func (q *outcomeQueue) trim() {
+	if n := roomFor(q.peak, minOutcomes); n < len(q.ring) {
+		q.ring = q.ring.Resized(n, q.first, q.end)
+	}
+	q.peak = q.end - q.first
+}

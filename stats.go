@@ -1,0 +1,39 @@
+package ackbits
+
+import "time"
+
+// Stats counts what a session or channel has done. Everything is a count since
+// its start but Undecided, RTT and RTTVar, which tell of the moment.
+type Stats struct {
+	DatagramsSent     uint64
+	DatagramsReceived uint64 // valid ones, whatever their Arrival; withheld ones apart
+	BytesSent         uint64 // of datagrams, without IP and UDP; a ReliableChannel knows no sizes and leaves it 0
+	BytesReceived     uint64 // likewise, of those in DatagramsReceived
+
+	// The fates of the datagrams sent. DatagramsSent is always Delivered + Lost
+	// + Undecided.
+	Delivered       uint64
+	Lost            uint64 // presumed lost, even if acknowledged later
+	LateAcks        uint64 // acknowledgements of datagrams counted in Lost
+	OutcomesDropped uint64 // outcomes pushed out of the queue, see NextOutcome
+	Undecided       int    // datagrams sent whose fate is still open
+
+	// Of datagrams received.
+	Duplicates uint64 // Arrival was Duplicate
+	Stale      uint64 // Arrival was Stale
+	Withheld   uint64 // Accept returned ErrWithhold; counted nowhere else
+	Rejected   uint64 // Receive returned an error of input
+	// AcksOutrun counts datagrams of the peer that left our acknowledgement
+	// window before any datagram of ours could name them: the peer will take
+	// them for lost. Flush after every Receive to keep it at 0.
+	AcksOutrun uint64
+
+	EventsSent      uint64 // first copies
+	EventsResent    uint64 // all other copies
+	EventsDelivered uint64 // events sent that the peer acknowledged
+	EventsReceived  uint64 // new ones taken in
+	EventsDuplicate uint64 // copies of known ones, in Newest and Late datagrams
+
+	RTT    time.Duration // smoothed round trip time; 0 before the first sample
+	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
+}
