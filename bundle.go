@@ -1,12 +1,15 @@
 package ackbits
 
+// bundleOverhead is the inner type.
+const bundleOverhead = 1
+
 // parseBundle reads the payload of a Bundle: the inner type, a list of events
 // as in an Event datagram, then the application's payload.
 func parseBundle(dst []Event, payload []byte) (inner Type, events []Event, rest []byte, err error) {
 	if len(payload) == 0 || !Type(payload[0]).application() {
 		return 0, dst, nil, ErrPayload
 	}
-	events, rest, ok := parseList(dst, payload[1:])
+	events, rest, ok := parseList(dst, payload[bundleOverhead:])
 	if !ok {
 		return 0, dst, nil, ErrPayload
 	}

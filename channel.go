@@ -53,6 +53,8 @@ type channel struct {
 	maxEvent    int
 	maxUnacked  int
 	accept      func(Header, []byte) error
+	adapt       *adaptation // nil: resend after resendDelay
+	budget      budget
 
 	trimAt   int64
 	err      error
@@ -74,6 +76,10 @@ func (c *channel) init(cfg *Config) {
 	c.maxEvent = cfg.MaxEvent
 	c.maxUnacked = maxInFlight + cfg.Backlog
 	c.accept = cfg.Accept
+	c.budget.rate = int64(cfg.EventRate)
+	if cfg.Adaptive {
+		c.adapt = &adaptation{heartbeat: int64(cfg.Heartbeat)}
+	}
 	c.sent.init(cfg.Outcomes)
 	c.inbox.init(cfg.Ordered)
 	c.trimAt = trimPeriod
@@ -175,17 +181,56 @@ func (c *channel) report(number int64, o Outcome) {
 	}
 }
 
+// plan returns the copies that a new event gets beside the first.
+func (c *channel) plan() ahead {
+	if c.adapt == nil {
+		return ahead{}
+	}
+	return c.adapt.plan
+}
+
+// collect marks the events of which a further copy is due.
+func (c *channel) collect(now int64) {
+	if c.adapt != nil {
+		c.collectAdaptive(now)
+		return
+	}
+	o := &c.outbox
+	for {
+		number, e := o.live(&o.resends)
+		if e == nil || now-e.last < c.resendDelay {
+			return
+		}
+		o.due.add(uint16(number))
+		o.resends.skip++
+	}
+}
+
+// nextEvent returns the lowest event that is due and may be sent. Copies come
+// before first ones, since their numbers are lower; the budget holds back copies
+// only.
+func (c *channel) nextEvent(now int64) (number int64, ok bool) {
+	o := &c.outbox
+	if o.due.n > 0 {
+		number, e := o.lowestDue()
+		if now >= c.budget.allowedAt(eventOverhead+int(e.size)) {
+			return number, true
+		}
+	}
+	return o.fresh, o.freshDue()
+}
+
 // eventsDue reports whether an event is due.
 func (c *channel) eventsDue(now int64) bool {
-	c.outbox.collect(now - c.resendDelay)
-	_, ok := c.outbox.next()
+	c.collect(now)
+	_, ok := c.nextEvent(now)
 	return ok
 }
 
 // fits reports whether the oldest due event fits into a payload.
 func (c *channel) fits(limit int, now int64) bool {
-	c.outbox.collect(now - c.resendDelay)
-	number, ok := c.outbox.next()
+	c.collect(now)
+	number, ok := c.nextEvent(now)
 	return ok && listOverhead+eventOverhead+int(c.outbox.get(number).size) <= min(limit, maxListSize)
 }
 
@@ -206,7 +251,7 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) 
 	if *s&carriesEvents != 0 && (o.endRun == o.firstRun || o.runs.At(o.endRun-1).seq != seq) {
 		return dst
 	}
-	o.collect(now - c.resendDelay)
+	c.collect(now)
 	first := o.endRun
 	out, filled := o.fill(dst, seq, min(limit, maxListSize), now, c)
 	if filled && *s&carriesEvents == 0 {
@@ -221,13 +266,26 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) 
 
 // nextEvents returns when appendDueEvents next has something to do.
 func (c *channel) nextEvents(now int64) (at int64, ok bool) {
-	if _, due := c.outbox.next(); due {
+	o := &c.outbox
+	if o.freshDue() {
 		return now, true
 	}
-	if _, e := c.outbox.live(); e != nil {
-		return saturatingAdd(e.last, c.resendDelay), true
+	var e *pending
+	switch {
+	case o.due.n > 0:
+		_, e = o.lowestDue()
+		at = now
+	case c.adapt != nil:
+		at, e = c.nextAdaptive()
+	default:
+		if _, e = o.live(&o.resends); e != nil {
+			at = saturatingAdd(e.last, c.resendDelay)
+		}
 	}
-	return 0, false
+	if e == nil {
+		return 0, false
+	}
+	return max(at, c.budget.allowedAt(eventOverhead+int(e.size))), true
 }
 
 // stallsAt returns when the oldest undelivered event will have waited for a
@@ -370,13 +428,20 @@ func (c *channel) acknowledge(h Header, now int64) {
 	if c.sent.top < 0 && h.Ack == math.MaxUint16 && ackBits == 0 {
 		return // the peer's way to say that it has received nothing
 	}
+	top := c.sent.top
 	ackNew, ackBits := c.sent.news(ack, ackBits)
-	settled := 0
+	news, settled := false, 0
 	for ackBits != 0 {
 		bit := oldest(ackBits)
 		ackBits &^= 1 << bit
-		_, n := c.confirm(ack-1-int64(bit), now)
+		number := ack - 1 - int64(bit)
+		first, n := c.confirm(number, now)
 		settled += n
+		news = news || first
+		if first && c.adapt != nil && number < top && top <= ack {
+			// An earlier header named top and not this one: it was overtaken.
+			c.adapt.forgive(number)
+		}
 	}
 	if ackNew {
 		first, n := c.confirm(ack, now)
@@ -384,12 +449,20 @@ func (c *channel) acknowledge(h Header, now int64) {
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
 			// which the peer had nothing to send (R4, RFC 9002 section 5.1).
-			c.rtt.Add(now - c.sent.stamps.At(ack).sentAt())
+			sample := now - c.sent.stamps.At(ack).sentAt()
+			c.rtt.Add(sample)
+			if c.adapt != nil {
+				c.adapt.latestRTT = sample
+			}
+			news = true
 		}
 	}
 	if settled > 0 {
 		c.stats.EventsDelivered += uint64(settled)
 		c.outbox.settle()
+	}
+	if news && c.adapt != nil {
+		c.assess(now)
 	}
 }
 

@@ -15,6 +15,7 @@ type pending struct {
 	size        uint16
 	sent        bool
 	delivered   bool
+	ahead       ahead // copies still to be sent ahead of a loss
 }
 
 // A run is a range of events that one datagram carries: first … first+n−1.
@@ -39,16 +40,17 @@ type outbox struct {
 	bytes       arena
 
 	// Every copy sent, in the order of sending, as runs. A datagram's
-	// acknowledgement finds its events here, and since events come due in the
-	// order of their last copies, this is also the queue of resends: cursor is
-	// the first copy whose event may still have to be resent, skip events into
-	// its run. So nothing is ever searched for.
+	// acknowledgement finds its events here, and since a delay after the last
+	// copy passes for all events in the order of their last copies, this is also
+	// the queue of every kind of resend, each with a cursor. So nothing is ever
+	// searched for.
 	runs     ring.Ring[run]
 	firstRun int64
 	endRun   int64
-	cursor   int64
-	skip     uint16
-	due      idSet // events whose resend is due
+	resends  cursor
+	near     cursor // the copies ahead of a loss, with Adaptive only
+	far      cursor
+	due      idSet // events of which a further copy is due
 
 	peak      int64 // the most events there were since the last trim
 	peakBytes int
@@ -98,60 +100,58 @@ func (o *outbox) moveBytes(size int) {
 // and is inside the span.
 func (o *outbox) freshDue() bool { return o.fresh < o.end && o.fresh < o.base+nearSpan }
 
-// live returns the next copy in the order of sending whose event waits for its
-// resend, passing over copies that a newer one or an acknowledgement has
-// settled.
-func (o *outbox) live() (number int64, e *pending) {
-	for o.cursor < o.endRun {
-		r := o.runs.At(o.cursor)
-		for ; o.skip < r.n; o.skip++ {
-			// How far the event is past base; one before base wraps around.
-			offset := int64(r.first + uint32(o.skip) - uint32(o.base))
-			if offset >= o.fresh-o.base {
-				continue
-			}
-			e := o.get(o.base + offset)
-			if !e.delivered && e.run == uint32(o.cursor) {
-				return o.base + offset, e
+// A cursor is a place in the order of sending: so many events into a run.
+type cursor struct {
+	run  int64
+	skip uint16
+}
+
+// live moves a cursor to the next copy that is the last one of an event that is
+// not delivered, and returns the event.
+func (o *outbox) live(c *cursor) (number int64, e *pending) {
+	for c.run < o.endRun {
+		r := o.runs.At(c.run)
+		for ; c.skip < r.n; c.skip++ {
+			if number, e := o.onWire(r.first + uint32(c.skip)); e != nil && !e.delivered && e.run == uint32(c.run) {
+				return number, e
 			}
 		}
-		o.cursor++
-		o.skip = 0
+		*c = cursor{run: c.run + 1}
 	}
 	return 0, nil
 }
 
-// collect marks the events whose last copy was sent at or before a time as due.
-func (o *outbox) collect(sentBy int64) {
+// planned moves a cursor to the next event of which a copy is planned, near the
+// last one or far from it.
+func (o *outbox) planned(c *cursor, far bool) (number int64, e *pending) {
 	for {
-		number, e := o.live()
-		if e == nil || e.last > sentBy {
-			return
+		number, e = o.live(c)
+		if e == nil || e.ahead.near > 0 && !far || e.ahead.near == 0 && e.ahead.far > 0 && far {
+			return number, e
 		}
-		o.due.add(uint16(number))
-		o.skip++
+		c.skip++
 	}
 }
 
-// next returns the lowest event that is due. Resends come before first copies,
-// since their numbers are lower.
-func (o *outbox) next() (number int64, ok bool) {
-	if o.due.n > 0 {
-		id := o.due.lowest(uint16(o.base))
-		return o.base + int64(id-uint16(o.base)), true
+// onWire returns the event of a shortened number, if it was sent and is not
+// before base.
+func (o *outbox) onWire(short uint32) (number int64, e *pending) {
+	offset := int64(short - uint32(o.base)) // far beyond the span for one before base
+	if offset >= o.fresh-o.base {
+		return 0, nil
 	}
-	return o.fresh, o.freshDue()
+	return o.base + offset, o.get(o.base + offset)
 }
 
-// fill appends the payload of an Event datagram: the events that are due,
-// lowest id first, up to the first that does not fit into limit bytes. Without
-// any it appends nothing.
+// fill appends the payload of an Event datagram: the events that are due and
+// may be sent, lowest id first, up to the first that does not fit into limit
+// bytes. Without any it appends nothing.
 func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) (out []byte, filled bool) {
 	start := len(dst)
 	out = append(dst, 0)
 	count := 0
 	for count < maxListEvents {
-		number, ok := o.next()
+		number, ok := c.nextEvent(now)
 		if !ok {
 			break
 		}
@@ -162,9 +162,12 @@ func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) 
 		out = appendEvent(out, uint16(number), o.bytes.buf[e.start:e.start+uint32(e.size)])
 		if e.sent {
 			o.due.remove(uint16(number))
+			e.ahead.spend()
+			c.budget.spend(eventOverhead+int(e.size), now)
 			c.stats.EventsResent++
 		} else {
 			e.sent, e.first = true, now
+			e.ahead = c.plan()
 			o.fresh++
 			c.stats.EventsSent++
 		}
@@ -179,11 +182,18 @@ func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) 
 	return out, true
 }
 
+// lowestDue returns the lowest event of which a further copy is due; there must
+// be one.
+func (o *outbox) lowestDue() (number int64, e *pending) {
+	id := o.due.lowest(uint16(o.base))
+	number = o.base + int64(id-uint16(o.base))
+	return number, o.get(number)
+}
+
 // noteCopy notes that a datagram carries an event, and returns the run. It does
-// not add to a run that the cursor has passed, which would hide the copy from
-// live.
+// not add to a run that a cursor has passed, which would hide the copy from it.
 func (o *outbox) noteCopy(number int64, seq uint16, s *sentLog) uint32 {
-	if o.endRun > o.cursor {
+	if o.endRun > max(o.resends.run, o.near.run, o.far.run) {
 		if r := o.runs.At(o.endRun - 1); r.seq == seq && r.first+uint32(r.n) == uint32(number) {
 			r.n++
 			return uint32(o.endRun - 1)
@@ -202,16 +212,18 @@ func (o *outbox) noteCopy(number int64, seq uint16, s *sentLog) uint32 {
 }
 
 // releaseRuns drops the oldest runs that nobody will ask for: their events are
-// delivered, or their datagram is forgotten and their copies are not the last.
+// delivered, or their datagram is forgotten and the cursors are past them.
 func (o *outbox) releaseRuns(s *sentLog) {
-	o.live()
-	for o.firstRun < o.cursor {
+	for _, c := range []*cursor{&o.resends, &o.near, &o.far} {
+		o.live(c)
+	}
+	passed := min(o.resends.run, o.near.run, o.far.run)
+	for ; o.firstRun < passed; o.firstRun++ {
 		r := o.runs.At(o.firstRun)
 		settled := int32(uint32(o.base)-r.first) >= int32(r.n)
 		if n, ok := s.number(r.seq); !settled && ok && s.remembered(n) {
 			return
 		}
-		o.firstRun++
 	}
 }
 
@@ -225,13 +237,9 @@ func (o *outbox) deliver(runs uint32, seq uint16) (fresh int) {
 			break
 		}
 		for k := range r.n {
-			offset := int64(r.first + uint32(k) - uint32(o.base))
-			if offset >= o.fresh-o.base {
-				continue
-			}
-			if e := o.get(o.base + offset); !e.delivered {
+			if number, e := o.onWire(r.first + uint32(k)); e != nil && !e.delivered {
 				e.delivered = true
-				o.due.remove(uint16(o.base + offset))
+				o.due.remove(uint16(number))
 				fresh++
 			}
 		}
@@ -251,7 +259,9 @@ func (o *outbox) settle() {
 		o.bytes.head, o.bytes.tail = 0, 0
 	}
 	if o.base == o.fresh {
-		o.firstRun, o.cursor, o.skip = o.endRun, o.endRun, 0
+		o.firstRun = o.endRun
+		end := cursor{run: o.endRun}
+		o.resends, o.near, o.far = end, end, end
 	}
 }
 
@@ -294,8 +304,9 @@ type idSet struct {
 }
 
 func (s *idSet) add(id uint16) {
-	s.words[id%nearSpan/64] |= 1 << (id % 64)
-	s.n++
+	word := &s.words[id%nearSpan/64]
+	s.n += int(^*word >> (id % 64) & 1)
+	*word |= 1 << (id % 64)
 }
 
 func (s *idSet) remove(id uint16) {

@@ -155,6 +155,7 @@ type Session struct {
 	live    liveness
 	token   uint64
 	format  byte
+	bundle  bool
 }
 
 // NewSession returns a session that begins now. A value of cfg that is negative
@@ -163,7 +164,7 @@ func NewSession(cfg Config) (*Session, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Session{token: cfg.Token, format: formatNarrow}
+	s := &Session{token: cfg.Token, format: formatNarrow, bundle: cfg.Bundle}
 	if cfg.Wide {
 		s.format = formatWide
 	}
@@ -244,8 +245,15 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if len(payload) > s.MaxPayload() {
 		return dst, 0, tooLarge(ErrDatagramTooLarge, len(payload), s.MaxPayload())
 	}
-	out, seq = s.begin(dst, t, now)
-	return s.finish(dst, append(out, payload...)), seq, nil
+	h := s.header(t, now)
+	if limit := s.MaxPayload() - len(payload) - bundleOverhead; s.bundle && s.channel.fits(limit, now) {
+		h.Type = TypeBundle
+		out = append(h.AppendTo(dst), byte(t))
+		out = s.channel.appendDueEvents(out, h.Sequence, limit, now)
+	} else {
+		out = h.AppendTo(dst)
+	}
+	return s.finish(dst, append(out, payload...)), h.Sequence, nil
 }
 
 // AppendDue appends the next datagram that is due to dst: events, a heartbeat,
@@ -270,8 +278,7 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 		return s.appendEvents(dst, now), true
 	}
 	if s.heartbeatDue(now) {
-		out, _ = s.begin(dst, TypeHeartbeat, now)
-		return s.finish(dst, out), true
+		return s.finish(dst, s.header(TypeHeartbeat, now).AppendTo(dst)), true
 	}
 	return dst, false
 }
@@ -285,8 +292,7 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 		return s.appendEvents(dst, now), true
 	case s.live.farewell > 0:
 		s.live.farewell--
-		out, _ = s.begin(dst, TypeDisconnect, now)
-		return s.finish(dst, out), true
+		return s.finish(dst, s.header(TypeDisconnect, now).AppendTo(dst)), true
 	}
 	s.channel.end(ErrClosed)
 	return dst, false
@@ -294,16 +300,16 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 
 // appendEvents appends an Event datagram; an event must be due.
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
-	out, seq := s.begin(dst, TypeEvent, now)
-	return s.finish(dst, s.channel.appendDueEvents(out, seq, s.MaxPayload(), now))
+	h := s.header(TypeEvent, now)
+	return s.finish(dst, s.channel.appendDueEvents(h.AppendTo(dst), h.Sequence, s.MaxPayload(), now))
 }
 
-// begin numbers a datagram and appends its header.
-func (s *Session) begin(dst []byte, t Type, now int64) (out []byte, seq uint16) {
+// header numbers a datagram.
+func (s *Session) header(t Type, now int64) Header {
 	h := s.channel.number(t, now)
 	h.Token = s.token
 	s.live.sentAt = now
-	return h.AppendTo(dst), h.Sequence
+	return h
 }
 
 // finish counts the bytes of a datagram that was appended to dst.

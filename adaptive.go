@@ -1,0 +1,320 @@
+package ackbits
+
+import (
+	"math"
+	"time"
+)
+
+// Config.Adaptive resends events by evidence and sends copies ahead of loss. Its
+// constants, and what breaks in each direction:
+const (
+	// minResend is the shortest timer. Below it, a tick of the peer's would pass
+	// for a loss on a local network; above it, the tail of a burst on such a
+	// network would wait for nothing.
+	minResend = 20 * int64(time.Millisecond)
+	// maxBackoff is how often the timer doubles while nothing at all is
+	// acknowledged. More would leave a link that comes back unused for seconds,
+	// fewer would pour copies into one that is dead.
+	maxBackoff = 3
+
+	// nearGap keeps two copies out of one tick, so that they do not share one
+	// hiccup: at 60 Hz the second goes a tick after the first. Above a tick it
+	// would go two after.
+	nearGap = 10 * int64(time.Millisecond)
+	// farGap parts copies where losses come in bursts. Shorter than a burst it
+	// wins little; longer, the last copy arrives no sooner than a resend would.
+	farGap = 75 * int64(time.Millisecond)
+	// missing is the share of new events that may need a round trip more: 5 of
+	// 1,000. Each tenth of it costs another copy at 10 % loss.
+	missing = 5 * million / 1000
+	// maxAhead is the most copies ahead of an event: enough for missing at 40 %
+	// loss. Where more is lost, more copies would only add to it.
+	maxAhead = 5
+
+	// sampledLosses is how many losses an estimate rests on, so that it is right
+	// to about a fifth: with fewer the number of copies would waver, with more
+	// it would follow slowly.
+	sampledLosses = 24
+	// recentLosses react within half a second to a link that turns bad; being so
+	// few they count for recentTrust of what they say.
+	recentLosses = 8
+	recentTrust  = million * 6 / 10
+	// minSampled is the fewest datagrams that a loss is measured against, lest
+	// the first one of a session look like a bad link.
+	minSampled = 100
+	// lossMemory is after how many datagrams a loss is forgotten: at 60 a second,
+	// 40 s. It is what lets 1 % of loss still be seen as such, and the time for
+	// which a link that has become clean gets copies that it does not need.
+	lossMemory = 2400
+	// burstiness is the share of losses right after another from which losses
+	// count as coming in bursts, if it is also twice what chance would give.
+	burstiness = million / 4
+
+	// reorderMemory is after how many datagrams without reordering a link counts
+	// as keeping order again.
+	reorderMemory = 2400
+	// reorderSteps divide a smoothed round trip, the longest that evidence waits
+	// for a datagram that may only be late (RFC 8985, section 6.2).
+	reorderSteps = 4
+
+	// million is the unit of rates: whole numbers give every machine the same
+	// answer.
+	million = 1_000_000
+)
+
+// ahead is a plan for copies of an event that go before a loss is known.
+type ahead struct{ near, far uint8 }
+
+// spend takes the next copy off the plan.
+func (a *ahead) spend() {
+	if a.near > 0 {
+		a.near--
+	} else if a.far > 0 {
+		a.far--
+	}
+}
+
+// adaptation is what Config.Adaptive knows of the link. It looks once at each
+// datagram that we sent, in their order, as soon as it is acknowledged or
+// presumed lost.
+type adaptation struct {
+	heartbeat int64
+	assessed  int64 // the number of the next datagram to look at
+
+	lossesAt [sampledLosses]int64 // the numbers of the newest losses, a ring
+	losses   int64                // how many there were ever
+	plan     ahead                // for new events, by these
+
+	latestRTT   int64 // of the newest datagram acknowledged
+	reorderStep int64 // how many steps evidence waits
+	reorderedAt int64 // the number assessed at the last reordering
+
+	backoff int
+	firedAt int64 // when the timer last fired
+	silent  bool  // nothing was acknowledged since then
+}
+
+// loss returns the number of the i-th newest loss.
+func (a *adaptation) loss(i int64) *int64 { return &a.lossesAt[(a.losses-1-i)%sampledLosses] }
+
+// lossRate estimates the share of datagrams lost, in millionths, and of losses
+// that follow right after another.
+func (a *adaptation) lossRate() (rate, pairs int64) {
+	n := int64(0)
+	for n < min(a.losses, sampledLosses) && a.assessed-*a.loss(n) <= lossMemory {
+		if n > 0 && *a.loss(n - 1)-*a.loss(n) == 1 {
+			pairs++
+		}
+		n++
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	span := min(a.assessed, lossMemory) // with fewer losses than wanted, all that was sent
+	if n == sampledLosses {
+		span = a.assessed - *a.loss(n - 1)
+	}
+	rate = n * million / max(span, minSampled)
+	if n < recentLosses {
+		return rate, 0
+	}
+	return rate, pairs * million / n
+}
+
+// replan draws up the plan. Copies a tick apart share the fate of a burst, so
+// where losses come in bursts one copy follows near and the others far.
+func (a *adaptation) replan() {
+	a.plan = ahead{}
+	rate, pairs := a.lossRate()
+	bursty := pairs > max(burstiness, 2*rate)
+	if !bursty && a.losses >= recentLosses {
+		recent := recentLosses * recentTrust / max(a.assessed-*a.loss(recentLosses - 1), 1)
+		rate = min(max(rate, recent), million)
+	}
+	if rate <= missing {
+		return
+	}
+	a.plan.near = 1
+	left := rate * rate / million
+	if bursty {
+		left = rate * pairs / million
+	}
+	for ; left > missing && a.plan.near+a.plan.far < maxAhead; left = left * rate / million {
+		if bursty {
+			a.plan.far++
+		} else {
+			a.plan.near++
+		}
+	}
+}
+
+// forgive takes back a loss that was none, and lets evidence wait longer.
+func (a *adaptation) forgive(number int64) {
+	a.reorderedAt = a.assessed
+	a.reorderStep = max(a.reorderStep, 1)
+	for i := range min(a.losses, sampledLosses) {
+		if *a.loss(i) != number {
+			continue
+		}
+		for ; i > 0; i-- {
+			*a.loss(i) = *a.loss(i - 1)
+		}
+		a.losses--
+		a.reorderStep = min(a.reorderStep+1, reorderSteps)
+		a.replan()
+		return
+	}
+}
+
+// fired notes that the timer fired, and lets it back off if nothing at all was
+// acknowledged since it did so before.
+func (a *adaptation) fired(now, timer int64) {
+	if now-a.firedAt < timer && a.silent {
+		return // one silence, many events
+	}
+	if a.silent {
+		a.backoff = min(a.backoff+1, maxBackoff)
+	}
+	a.firedAt, a.silent = now, true
+}
+
+// assess looks at the datagrams that an acknowledgement has settled: a datagram
+// is presumed lost once it counts as overtaken.
+func (c *channel) assess(now int64) {
+	a, s := c.adapt, &c.sent
+	a.backoff, a.silent = 0, false
+	for a.assessed = max(a.assessed, s.first); a.assessed < s.top; a.assessed++ {
+		stamp := *s.stamps.At(a.assessed)
+		if stamp&fateMask != delivered {
+			if at, ok := c.overtakenAt(a.assessed, stamp.sentAt()); !ok || now < at {
+				break
+			}
+			a.losses++
+			*a.loss(0) = a.assessed
+			a.replan()
+		}
+	}
+	if a.assessed-a.reorderedAt > reorderMemory {
+		a.reorderStep = 0
+	}
+	a.replan()
+}
+
+// overtakenAt returns when a datagram that is not acknowledged counts as
+// overtaken: at once when a later one is acknowledged, or a while after, if the
+// link was seen to reorder.
+func (c *channel) overtakenAt(number, sentAt int64) (at int64, ok bool) {
+	if number >= c.sent.top {
+		return 0, false
+	}
+	return sentAt + c.adapt.latestRTT + c.rtt.Smoothed()*c.adapt.reorderStep/reorderSteps, true
+}
+
+// timer is how long an event waits without any evidence.
+func (c *channel) timer() int64 {
+	timer := c.resendDelay
+	if c.rtt.Sampled() {
+		timer = max(c.rtt.Smoothed()+max(4*c.rtt.Variation(), c.adapt.heartbeat), minResend)
+	}
+	return min(timer, math.MaxInt64>>maxBackoff) << c.adapt.backoff
+}
+
+// collectAdaptive marks the events of which a further copy is due.
+func (c *channel) collectAdaptive(now int64) {
+	o := &c.outbox
+	for _, q := range []struct {
+		cursor *cursor
+		far    bool
+		gap    int64
+	}{{&o.near, false, nearGap}, {&o.far, true, farGap}} {
+		for {
+			number, e := o.planned(q.cursor, q.far)
+			if e == nil || now < e.last+q.gap {
+				break
+			}
+			o.due.add(uint16(number))
+			q.cursor.skip++
+		}
+	}
+	fired := false
+	for {
+		number, e := o.live(&o.resends)
+		if e == nil {
+			break
+		}
+		if at, ok := c.evidenceAt(e); ok && now >= at {
+			e.ahead = c.adapt.plan
+			e.ahead.near++ // for this copy, which is to have its own company
+		} else if now >= saturatingAdd(e.last, c.timer()) {
+			e.ahead = ahead{}
+			fired = true
+		} else {
+			break
+		}
+		o.due.add(uint16(number))
+		o.resends.skip++
+	}
+	if fired {
+		c.adapt.fired(now, c.timer())
+	}
+}
+
+// evidenceAt returns when an event's last copy counts as overtaken.
+func (c *channel) evidenceAt(e *pending) (at int64, ok bool) {
+	number, ok := c.sent.number(c.outbox.runs.At(int64(e.run)).seq)
+	if !ok {
+		return 0, false
+	}
+	return c.overtakenAt(number, e.last)
+}
+
+// nextAdaptive returns when collectAdaptive next has something to mark.
+func (c *channel) nextAdaptive() (at int64, first *pending) {
+	o := &c.outbox
+	at = math.MaxInt64
+	if _, e := o.planned(&o.near, false); e != nil {
+		at, first = e.last+nearGap, e
+	}
+	if _, e := o.planned(&o.far, true); e != nil && e.last+farGap < at {
+		at, first = e.last+farGap, e
+	}
+	if _, e := o.live(&o.resends); e != nil {
+		due := saturatingAdd(e.last, c.timer())
+		if evidence, ok := c.evidenceAt(e); ok {
+			due = min(due, evidence)
+		}
+		if due < at {
+			at, first = due, e
+		}
+	}
+	return at, first
+}
+
+// budget is what Config.EventRate leaves for copies, in the form of the time at
+// which all that was spent will have come in again; the zero value spends freely.
+type budget struct {
+	rate int64 // bytes a second
+	even int64
+}
+
+// burst is how far a budget may be overdrawn.
+const burst = int64(time.Second)
+
+func (b *budget) cost(size int) int64 {
+	return (int64(size)*int64(time.Second) + b.rate - 1) / b.rate
+}
+
+// allowedAt returns when a copy of so many bytes may be sent; one that is worth
+// more than a whole burst when all has come in.
+func (b *budget) allowedAt(size int) int64 {
+	if b.rate == 0 {
+		return math.MinInt64
+	}
+	return b.even + min(0, b.cost(size)-burst)
+}
+
+func (b *budget) spend(size int, now int64) {
+	if b.rate != 0 {
+		b.even = max(b.even, now) + b.cost(size)
+	}
+}
