@@ -115,7 +115,7 @@ func (c *channel) room() int {
 
 // number numbers a datagram and fills in the header of it, which thereby names
 // what was received.
-func (c *channel) number(t Type, now int64) Header {
+func (c *channel) number(h *Header, t Type, now int64) {
 	c.judge(now)
 	if now >= c.trimAt {
 		c.trim(now)
@@ -123,7 +123,10 @@ func (c *channel) number(t Type, now int64) Header {
 	if c.sent.mustGrow() {
 		c.makeRoom()
 	}
-	h := Header{Wide: c.wide, Type: t, Sequence: c.sent.add(t, now), Ack: c.received.Ack()}
+	h.Wide = c.wide
+	h.Type = t
+	h.Sequence = c.sent.add(t, now)
+	h.Ack = c.received.Ack()
 	if c.wide {
 		h.AckBits = c.received.WideAckBits()
 	} else {
@@ -131,7 +134,6 @@ func (c *channel) number(t Type, now int64) Header {
 	}
 	c.unnamed.clear()
 	c.stats.DatagramsSent++
-	return h
 }
 
 // makeRoom lets the log of what was sent grow, up to a bound: there the oldest
@@ -307,11 +309,10 @@ func (c *channel) ackDue() bool {
 	return c.unnamed.count >= narrowAcks-1
 }
 
-// receive takes in a datagram. Everything is checked before anything is
-// changed (R2).
-func (c *channel) receive(h Header, payload []byte, size int, now int64) (in Incoming, err error) {
-	arrival := c.received.Classify(h.Sequence)
-	isNew := arrival == Newest || arrival == Late
+// receive takes in the datagram whose header is in in, and fills in the rest.
+// Everything is checked before anything is changed (R2).
+func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (err error) {
+	h := &in.Header
 	var events []Event
 	switch {
 	case h.Type.application():
@@ -331,51 +332,51 @@ func (c *channel) receive(h Header, payload []byte, size int, now int64) (in Inc
 	default:
 		err = ErrType
 	}
-	if err == nil && events != nil {
-		c.inbox.parsed = events
-		if isNew && !c.inbox.ids.admits(events) {
-			err = ErrWindow
-		}
-	}
 	if err != nil {
 		c.stats.Rejected++
-		return Incoming{}, err
+		return err
 	}
-	if isNew && c.accept != nil && h.Type.application() {
-		if refusal := c.accept(h, payload); refusal != nil {
-			if !errors.Is(refusal, ErrWithhold) {
-				c.stats.Rejected++
-				c.rejected.cause = refusal
-				return Incoming{}, &c.rejected
-			}
+	in.Arrival = c.received.Classify(h.Sequence)
+	isNew := in.Arrival == Newest || in.Arrival == Late
+	if events != nil {
+		c.inbox.parsed = events
+		if isNew && !c.inbox.ids.admits(events) {
+			c.stats.Rejected++
+			return ErrWindow
+		}
+	}
+	if c.accept != nil && isNew && payload != nil {
+		if refusal := c.accept(*h, payload); errors.Is(refusal, ErrWithhold) {
 			c.stats.Withheld++
 			c.acknowledge(h, now)
-			return Incoming{Header: h, Arrival: arrival}, nil
+			return nil
+		} else if refusal != nil {
+			c.stats.Rejected++
+			c.rejected.cause = refusal
+			return &c.rejected
 		}
 	}
 
 	c.stats.DatagramsReceived++
 	c.stats.BytesReceived += uint64(size)
 	c.acknowledge(h, now)
-	in.Header, in.Arrival = h, arrival
-	switch arrival {
+	switch in.Arrival {
 	case Newest:
 		c.stats.AcksOutrun += c.unnamed.newest(h.Sequence-c.received.Ack(), c.bits())
 		c.received.advance(h.Sequence)
+		in.Latest = payload != nil
 	case Late:
 		c.stats.AcksOutrun += c.unnamed.late(c.received.Ack()-h.Sequence, c.bits())
 		c.received.Receive(h.Sequence)
+		in.Latest = payload != nil && c.latest(h.Sequence, h.Type)
 	case Duplicate:
 		c.stats.Duplicates++
-		return in, nil
+		return nil
 	case Stale:
 		c.stats.Stale++
-		return in, nil
+		return nil
 	}
-	if payload != nil {
-		in.Payload = payload
-		in.Latest = arrival == Newest || c.latest(h.Sequence, h.Type)
-	}
+	in.Payload = payload
 	c.noteType(h.Sequence, h.Type)
 	if events != nil {
 		var fresh int
@@ -383,7 +384,7 @@ func (c *channel) receive(h Header, payload []byte, size int, now int64) (in Inc
 		c.stats.EventsReceived += uint64(fresh)
 		c.stats.EventsDuplicate += uint64(len(events) - fresh)
 	}
-	return in, nil
+	return nil
 }
 
 // bits is the number of acknowledgements in a header of ours beside ack.
@@ -416,7 +417,7 @@ func (c *channel) noteType(seq uint16, t Type) {
 // acknowledge reads the acknowledgements of a valid datagram (R3). One of a
 // sequence that was never sent, or is no longer remembered, says nothing, and
 // if that is ack itself, its bits say nothing either: they lie further back.
-func (c *channel) acknowledge(h Header, now int64) {
+func (c *channel) acknowledge(h *Header, now int64) {
 	ackBits := h.AckBits
 	if !h.Wide {
 		ackBits &= math.MaxUint32
@@ -612,7 +613,8 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	if c.err != nil {
 		return Header{}, false
 	}
-	return c.number(t, now), true
+	c.number(&h, t, now)
+	return h, true
 }
 
 // EventsDue reports whether an event is due and a list with the oldest such
@@ -663,7 +665,11 @@ func (c *ReliableChannel) Receive(h Header, payload []byte) (Incoming, error) {
 	if c.err != nil {
 		return Incoming{}, c.err
 	}
-	return c.receive(h, payload, 0, now)
+	in := Incoming{Header: h}
+	if err := c.receive(&in, payload, 0, now); err != nil {
+		return Incoming{}, err
+	}
+	return in, nil
 }
 
 // NextOutcome returns the next outcome, in the order in which they were decided;

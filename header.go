@@ -2,6 +2,7 @@ package ackbits
 
 import (
 	"encoding/binary"
+	"slices"
 	"strconv"
 )
 
@@ -78,16 +79,19 @@ type Header struct {
 
 // AppendTo appends the header to dst. A narrow header carries the low 32 bits
 // of AckBits.
-func (h Header) AppendTo(dst []byte) []byte {
+func (h Header) AppendTo(dst []byte) []byte { return h.appendTo(dst) }
+
+func (h *Header) appendTo(dst []byte) []byte {
+	n := len(dst)
 	if h.Wide {
-		var b [WideHeaderSize]byte
-		h.put(b[:HeaderSize:HeaderSize], formatWide)
-		binary.LittleEndian.PutUint64(b[14:], h.AckBits)
-		return append(dst, b[:]...)
+		dst = slices.Grow(dst, WideHeaderSize)[:n+WideHeaderSize]
+		h.put(dst[n:], formatWide)
+		binary.LittleEndian.PutUint64(dst[n+14:], h.AckBits)
+	} else {
+		dst = slices.Grow(dst, HeaderSize)[:n+HeaderSize]
+		h.put(dst[n:], formatNarrow)
 	}
-	var b [HeaderSize]byte
-	h.put(b[:], formatNarrow)
-	return append(dst, b[:]...)
+	return dst
 }
 
 func (h *Header) put(b []byte, format byte) {
@@ -108,41 +112,40 @@ func (h Header) AppendBinary(dst []byte) ([]byte, error) { return h.AppendTo(dst
 // reader could use, with ErrShort, ErrOversize, ErrFormat or, for type 0,
 // ErrType. The payload is the rest of datagram, not a copy.
 func ParseHeader(datagram []byte) (h Header, payload []byte, err error) {
-	if len(datagram) < HeaderSize {
-		return Header{}, nil, ErrShort
+	if payload, err = h.parse(datagram); err != nil {
+		h = Header{}
 	}
-	if len(datagram) > MaxDatagramSize {
-		return Header{}, nil, ErrOversize
-	}
-	switch datagram[0] {
-	case formatNarrow:
-		payload = datagram[HeaderSize:len(datagram):len(datagram)]
-	case formatWide:
-		if len(datagram) < WideHeaderSize {
-			return Header{}, nil, ErrShort
-		}
-		h.Wide = true
-		payload = datagram[WideHeaderSize:len(datagram):len(datagram)]
-	default:
-		return Header{}, nil, ErrFormat
-	}
-	if datagram[1] == 0 {
-		return Header{}, nil, ErrType
-	}
-	h.get(datagram)
-	return h, payload, nil
+	return h, payload, err
 }
 
-// get reads the fields of a datagram that is long enough for its form.
-func (h *Header) get(datagram []byte) {
-	_ = datagram[HeaderSize-1]
+// parse fills in h. After an error h is of no use.
+func (h *Header) parse(datagram []byte) (payload []byte, err error) {
+	if len(datagram) < HeaderSize {
+		return nil, ErrShort
+	}
+	if len(datagram) > MaxDatagramSize {
+		return nil, ErrOversize
+	}
+	size := HeaderSize
+	switch datagram[0] {
+	case formatNarrow:
+		h.AckBits = uint64(binary.LittleEndian.Uint32(datagram[14:]))
+	case formatWide:
+		size = WideHeaderSize
+		if len(datagram) < size {
+			return nil, ErrShort
+		}
+		h.Wide = true
+		h.AckBits = binary.LittleEndian.Uint64(datagram[14:])
+	default:
+		return nil, ErrFormat
+	}
+	if datagram[1] == 0 {
+		return nil, ErrType
+	}
 	h.Type = Type(datagram[1])
 	h.Token = binary.LittleEndian.Uint64(datagram[2:])
 	h.Sequence = binary.LittleEndian.Uint16(datagram[10:])
 	h.Ack = binary.LittleEndian.Uint16(datagram[12:])
-	if h.Wide {
-		h.AckBits = binary.LittleEndian.Uint64(datagram[14:])
-	} else {
-		h.AckBits = uint64(binary.LittleEndian.Uint32(datagram[14:]))
-	}
+	return datagram[size:len(datagram):len(datagram)], nil
 }

@@ -184,18 +184,17 @@ func NewSession(cfg Config) (*Session, error) {
 // outrun the acknowledgements else.
 //
 // A Disconnect ends the session: Receive returns nil, Err returns ErrPeerLeft.
-func (s *Session) Receive(datagram []byte) (Incoming, error) {
+func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	now := s.time.read()
 	if s.channel.err != nil {
 		return Incoming{}, s.channel.err
 	}
-	h, payload, err := s.parse(datagram)
+	payload, err := s.parse(&in.Header, datagram)
 	if err != nil {
 		s.channel.stats.Rejected++
 		return Incoming{}, err
 	}
-	in, err := s.channel.receive(h, payload, len(datagram), now)
-	if err != nil {
+	if err := s.channel.receive(&in, payload, len(datagram), now); err != nil {
 		return Incoming{}, err
 	}
 	s.live.heardAt = now
@@ -206,14 +205,14 @@ func (s *Session) Receive(datagram []byte) (Incoming, error) {
 }
 
 // parse reads the header of a datagram of this session.
-func (s *Session) parse(datagram []byte) (h Header, payload []byte, err error) {
+func (s *Session) parse(h *Header, datagram []byte) (payload []byte, err error) {
 	if n := len(datagram); n >= HeaderSize && n <= MaxDatagramSize && datagram[0] != s.format {
-		return Header{}, nil, ErrFormat
+		return nil, ErrFormat
 	}
-	if h, payload, err = ParseHeader(datagram); err == nil && h.Token != s.token {
+	if payload, err = h.parse(datagram); err == nil && h.Token != s.token {
 		err = ErrToken
 	}
-	return h, payload, err
+	return payload, err
 }
 
 // Send queues an event for AppendDue and returns its id. It copies the bytes,
@@ -245,13 +244,14 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if len(payload) > s.MaxPayload() {
 		return dst, 0, tooLarge(ErrDatagramTooLarge, len(payload), s.MaxPayload())
 	}
-	h := s.header(t, now)
+	var h Header
+	s.number(&h, t, now)
 	if limit := s.MaxPayload() - len(payload) - bundleOverhead; s.bundle && s.channel.fits(limit, now) {
 		h.Type = TypeBundle
-		out = append(h.AppendTo(dst), byte(t))
+		out = append(h.appendTo(dst), byte(t))
 		out = s.channel.appendDueEvents(out, h.Sequence, limit, now)
 	} else {
-		out = h.AppendTo(dst)
+		out = h.appendTo(dst)
 	}
 	return s.finish(dst, append(out, payload...)), h.Sequence, nil
 }
@@ -278,7 +278,7 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 		return s.appendEvents(dst, now), true
 	}
 	if s.heartbeatDue(now) {
-		return s.finish(dst, s.header(TypeHeartbeat, now).AppendTo(dst)), true
+		return s.appendEmpty(dst, TypeHeartbeat, now), true
 	}
 	return dst, false
 }
@@ -292,7 +292,7 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 		return s.appendEvents(dst, now), true
 	case s.live.farewell > 0:
 		s.live.farewell--
-		return s.finish(dst, s.header(TypeDisconnect, now).AppendTo(dst)), true
+		return s.appendEmpty(dst, TypeDisconnect, now), true
 	}
 	s.channel.end(ErrClosed)
 	return dst, false
@@ -300,16 +300,23 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 
 // appendEvents appends an Event datagram; an event must be due.
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
-	h := s.header(TypeEvent, now)
-	return s.finish(dst, s.channel.appendDueEvents(h.AppendTo(dst), h.Sequence, s.MaxPayload(), now))
+	var h Header
+	s.number(&h, TypeEvent, now)
+	return s.finish(dst, s.channel.appendDueEvents(h.appendTo(dst), h.Sequence, s.MaxPayload(), now))
 }
 
-// header numbers a datagram.
-func (s *Session) header(t Type, now int64) Header {
-	h := s.channel.number(t, now)
+// appendEmpty appends a datagram without payload.
+func (s *Session) appendEmpty(dst []byte, t Type, now int64) []byte {
+	var h Header
+	s.number(&h, t, now)
+	return s.finish(dst, h.appendTo(dst))
+}
+
+// number numbers a datagram and fills in its header.
+func (s *Session) number(h *Header, t Type, now int64) {
+	s.channel.number(h, t, now)
 	h.Token = s.token
 	s.live.sentAt = now
-	return h
 }
 
 // finish counts the bytes of a datagram that was appended to dst.

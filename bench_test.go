@@ -1,0 +1,342 @@
+package ackbits
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// The benchmarks are named after traffic. What they cost is to be read beside
+// BenchmarkStateByHand of the same run: the machine's speed drifts, ratios do
+// not.
+
+// byHand is the least that a state datagram can cost: the fields written, the
+// payload copied, the fields read and compared. It is the limit that Session is
+// measured against.
+type byHand struct {
+	token          uint64
+	sequence, ack  uint16
+	bits           uint32
+	sent, received uint64
+}
+
+func (p *byHand) send(dst []byte, payload []byte) []byte {
+	var b [HeaderSize]byte
+	b[0] = formatNarrow
+	b[1] = byte(TypeSnapshot)
+	binary.LittleEndian.PutUint64(b[2:], p.token)
+	binary.LittleEndian.PutUint16(b[10:], p.sequence)
+	binary.LittleEndian.PutUint16(b[12:], p.ack)
+	binary.LittleEndian.PutUint32(b[14:], p.bits)
+	p.sequence++
+	p.sent++
+	return append(append(dst, b[:]...), payload...)
+}
+
+func (p *byHand) receive(datagram []byte) (payload []byte, ok bool) {
+	if len(datagram) < HeaderSize || datagram[0] != formatNarrow || binary.LittleEndian.Uint64(datagram[2:]) != p.token {
+		return nil, false
+	}
+	step := binary.LittleEndian.Uint16(datagram[10:]) - p.ack
+	p.ack += step
+	p.bits = p.bits<<step | 1<<(step-1)
+	p.received++
+	return datagram[HeaderSize:], true
+}
+
+// benchPair is two sessions that share a clock and a buffer each.
+type benchPair struct {
+	clock ManualClock
+	a, b  *Session
+	buf   []byte
+}
+
+func newBenchPair(tb testing.TB, cfg Config) *benchPair {
+	p := &benchPair{buf: make([]byte, 0, MaxDatagramSize)}
+	p.clock.Set(time.Unix(1_000_000_000, 0))
+	cfg.Clock = &p.clock
+	var err error
+	if p.a, err = NewSession(cfg); err != nil {
+		tb.Fatal(err)
+	}
+	if p.b, err = NewSession(cfg); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+var benchState = make([]byte, 100)
+
+func BenchmarkStateByHand(b *testing.B) {
+	var x, y byHand
+	x.ack, y.ack = 65535, 65535
+	buf := make([]byte, 0, MaxDatagramSize)
+	var clock ManualClock
+	clock.Set(time.Unix(1_000_000_000, 0))
+	for b.Loop() {
+		clock.Advance(time.Millisecond)
+		if _, ok := y.receive(x.send(buf, benchState)); !ok {
+			b.Fatal("refused")
+		}
+		x, y = y, x
+	}
+}
+
+// BenchmarkState is one state datagram of 100 bytes from peer to peer: sent,
+// received, and the acknowledgement of the other direction read.
+func BenchmarkState(b *testing.B) {
+	for _, form := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"narrow", Config{}},
+		{"wide", Config{Wide: true}},
+		{"outcomes", Config{Outcomes: true}},
+		{"adaptive", Config{Adaptive: true, Bundle: true}},
+	} {
+		b.Run(form.name, func(b *testing.B) {
+			p := newBenchPair(b, form.cfg)
+			x, y := p.a, p.b
+			b.ReportAllocs()
+			for b.Loop() {
+				p.clock.Advance(time.Millisecond)
+				datagram, _, _ := x.AppendDatagram(p.buf, TypeSnapshot, benchState)
+				if in, _ := y.Receive(datagram); in.Payload == nil {
+					b.Fatal("not handed over")
+				}
+				x.NextOutcome()
+				x, y = y, x
+			}
+		})
+	}
+}
+
+// BenchmarkEvent is one event of 64 bytes from Send to the acknowledgement of
+// its delivery, which a state datagram without payload brings back.
+func BenchmarkEvent(b *testing.B) {
+	event := make([]byte, 64)
+	b.Run("one in flight", func(b *testing.B) {
+		p := newBenchPair(b, Config{})
+		b.ReportAllocs()
+		for b.Loop() {
+			p.clock.Advance(time.Millisecond)
+			p.a.Send(event)
+			for datagram := range p.a.Due(p.buf) {
+				p.b.Receive(datagram)
+			}
+			datagram, _, _ := p.b.AppendDatagram(p.buf, TypeSnapshot, nil)
+			p.a.Receive(datagram)
+			if p.a.InFlight() != 0 {
+				b.Fatal("not delivered")
+			}
+		}
+	})
+	b.Run("ten a tick", func(b *testing.B) {
+		p := newBenchPair(b, Config{})
+		var answers [10][]byte // ten ticks under way: a hundred events in flight
+		tick, n := 0, 0
+		b.ReportAllocs()
+		for b.Loop() {
+			p.a.Send(event)
+			if n++; n%10 != 0 {
+				continue
+			}
+			p.clock.Advance(time.Millisecond)
+			for datagram := range p.a.Due(p.buf) {
+				p.b.Receive(datagram)
+			}
+			answer := &answers[tick%len(answers)]
+			if len(*answer) > 0 {
+				p.a.Receive(*answer)
+			}
+			*answer, _, _ = p.b.AppendDatagram((*answer)[:0], TypeSnapshot, nil)
+			tick++
+		}
+		if p.a.Err() != nil {
+			b.Fatal(p.a.Err())
+		}
+	})
+}
+
+// BenchmarkEventUnderLoss is one event of 64 bytes at 10 % loss each way, its
+// resends included: ten a tick of 10 ms.
+func BenchmarkEventUnderLoss(b *testing.B) {
+	for _, form := range []struct {
+		name string
+		cfg  Config
+	}{{"fixed", Config{}}, {"adaptive", Config{Adaptive: true, Bundle: true}}} {
+		b.Run(form.name, func(b *testing.B) {
+			p := newBenchPair(b, form.cfg)
+			random := rand.New(rand.NewPCG(1, 2))
+			event := make([]byte, 64)
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if p.a.Room() > 0 {
+					p.a.Send(event)
+				}
+				if n++; n%10 != 0 {
+					continue
+				}
+				p.clock.Advance(10 * time.Millisecond)
+				for datagram := range p.a.Due(p.buf) {
+					if random.Uint64N(10) != 0 {
+						p.b.Receive(datagram)
+					}
+				}
+				datagram, _, _ := p.b.AppendDatagram(p.buf, TypeSnapshot, nil)
+				if random.Uint64N(10) != 0 {
+					p.a.Receive(datagram)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkAppendDueIdle is the call that finds nothing to do.
+func BenchmarkAppendDueIdle(b *testing.B) {
+	for _, inFlight := range []int{0, 256} {
+		b.Run(fmt.Sprint(inFlight, " in flight"), func(b *testing.B) {
+			p := newBenchPair(b, Config{})
+			for range inFlight {
+				p.a.Send(make([]byte, 64))
+			}
+			for range p.a.Due(p.buf) {
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := p.a.AppendDue(p.buf); ok {
+					b.Fatal("something was due")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFullWindow is a whole window of 256 events of 64 bytes in one burst,
+// from Send to the acknowledgement of all.
+func BenchmarkFullWindow(b *testing.B) {
+	p := newBenchPair(b, Config{})
+	event := make([]byte, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.clock.Advance(time.Millisecond)
+		for range maxInFlight {
+			p.a.Send(event)
+		}
+		for datagram := range p.a.Due(p.buf) {
+			p.b.Receive(datagram)
+		}
+		datagram, _, _ := p.b.AppendDatagram(p.buf, TypeSnapshot, nil)
+		p.a.Receive(datagram)
+		if p.a.InFlight() != 0 {
+			b.Fatal("not delivered")
+		}
+	}
+}
+
+func BenchmarkHeader(b *testing.B) {
+	h := Header{Type: TypeSnapshot, Token: 7, Sequence: 1, Ack: 2, AckBits: 3}
+	buf := make([]byte, 0, MaxDatagramSize)
+	b.Run("encode", func(b *testing.B) {
+		for b.Loop() {
+			buf = h.AppendTo(buf[:0])
+		}
+	})
+	b.Run("parse", func(b *testing.B) {
+		for b.Loop() {
+			if _, _, err := ParseHeader(buf); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkTracker(b *testing.B) {
+	for _, traffic := range []struct {
+		name  string
+		order func(i uint16) uint16
+	}{
+		{"in order", func(i uint16) uint16 { return i }},
+		{"gaps", func(i uint16) uint16 { return i + i/8 }},
+		{"reverse", func(i uint16) uint16 { return i&^15 | 15 - i&15 }},
+	} {
+		b.Run(traffic.name, func(b *testing.B) {
+			var t AckTracker
+			var i uint16
+			for b.Loop() {
+				t.Receive(traffic.order(i))
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkServerTick is one 60 Hz tick of a server: each session receives a
+// state datagram, every third sends one, every sixtieth an event, and all are
+// asked what is due. ns/session is the figure; by-hand is the same traffic
+// written out, with nothing behind it.
+func BenchmarkServerTick(b *testing.B) {
+	const snapshotEvery, eventEvery = 3, 60
+	event := make([]byte, 64)
+	for _, n := range []int{100, 1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var clock ManualClock
+			clock.Set(time.Unix(1_000_000_000, 0))
+			servers, clients := make([]*Session, n), make([]*Session, n)
+			for i := range n {
+				cfg := Config{Token: uint64(i), Clock: &clock, PollInterval: time.Second / 60}
+				servers[i], _ = NewSession(cfg)
+				clients[i], _ = NewSession(cfg)
+			}
+			inbound := make([][]byte, n)
+			out := make([]byte, 0, MaxDatagramSize)
+			tick := 0
+			clientTick := func(i int) {
+				inbound[i], _, _ = clients[i].AppendDatagram(inbound[i][:0], TypeInput, benchState[:32])
+			}
+			serverTick := func(i int) {
+				s := servers[i]
+				s.Receive(inbound[i])
+				for datagram := range s.Due(out) {
+					clients[i].Receive(datagram)
+				}
+				if (tick+i)%eventEvery == 0 {
+					s.Send(event)
+				}
+				if (tick+i)%snapshotEvery == 0 {
+					datagram, _, _ := s.AppendDatagram(out, TypeSnapshot, benchState)
+					clients[i].Receive(datagram)
+				}
+				for datagram := range s.Due(out) {
+					clients[i].Receive(datagram)
+				}
+			}
+			b.ReportAllocs()
+			for range 600 * 1000 / max(n, 1000) { // warm up
+				clock.Advance(time.Second / 60)
+				for i := range n {
+					clientTick(i)
+					serverTick(i)
+				}
+				tick++
+			}
+			var inside time.Duration
+			for b.Loop() {
+				clock.Advance(time.Second / 60)
+				for i := range n {
+					clientTick(i)
+				}
+				start := time.Now()
+				for i := range n {
+					serverTick(i)
+				}
+				inside += time.Since(start)
+				tick++
+			}
+			b.ReportMetric(float64(inside.Nanoseconds())/float64(b.N)/float64(n), "ns/session")
+		})
+	}
+}
