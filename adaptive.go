@@ -24,12 +24,17 @@ const (
 	// farGap parts copies where losses come in bursts. Shorter than a burst it
 	// wins little; longer, the last copy arrives no sooner than a resend would.
 	farGap = 75 * int64(time.Millisecond)
+	// maxHold is how much longer a planned copy may wait for an application
+	// datagram that will carry it, if one is expected. Shorter, and at 60 Hz a
+	// copy would go in a datagram of its own just before; longer, and it would
+	// wait for those of a 20 Hz server.
+	maxHold = 15 * int64(time.Millisecond)
 	// missing is the share of new events that may need a round trip more: 5 of
 	// 1,000. Each tenth of it costs another copy at 10 % loss.
 	missing = 5 * million / 1000
-	// maxAhead is the most copies ahead of an event: enough for missing at 40 %
+	// maxAhead is the most copies ahead of an event under independent loss: enough for missing at 34 %
 	// loss. Where more is lost, more copies would only add to it.
-	maxAhead = 5
+	maxAhead = 4
 
 	// sampledLosses is how many losses an estimate rests on, so that it is right
 	// to about a fifth: with fewer the number of copies would waver, with more
@@ -46,6 +51,9 @@ const (
 	// 40 s. It is what lets 1 % of loss still be seen as such, and the time for
 	// which a link that has become clean gets copies that it does not need.
 	lossMemory = 2400
+	// replanEvery is after how many datagrams without a loss the plan is looked
+	// at again. It only saves work.
+	replanEvery = 16
 	// burstiness is the share of losses right after another from which losses
 	// count as coming in bursts, if it is also twice what chance would give.
 	burstiness = million / 4
@@ -62,15 +70,26 @@ const (
 	million = 1_000_000
 )
 
-// ahead is a plan for copies of an event that go before a loss is known.
-type ahead struct{ near, far uint8 }
+// burstPlan is for losses that come in bursts: a copy near, one that is likely to
+// be past the burst and one near that, then further ones to bridge a long burst.
+// An acknowledgement ends the plan: at a round trip of 100 ms few copies go after
+// the second. With fewer far ones, what a long burst swallows waits for a round
+// trip after its end.
+var burstPlan = ahead{left: 6, far: 0b111010}
+
+// ahead is a plan for the copies of an event that go before a loss is known: how
+// many are left and, in the low bits, which of them go far from the one before.
+type ahead struct{ left, far uint8 }
+
+// near and distant report how the next copy goes, if there is one.
+func (a ahead) near() bool    { return a.left > 0 && a.far&1 == 0 }
+func (a ahead) distant() bool { return a.left > 0 && a.far&1 != 0 }
 
 // spend takes the next copy off the plan.
 func (a *ahead) spend() {
-	if a.near > 0 {
-		a.near--
-	} else if a.far > 0 {
-		a.far--
+	if a.left > 0 {
+		a.left--
+		a.far >>= 1
 	}
 }
 
@@ -88,6 +107,9 @@ type adaptation struct {
 	latestRTT   int64 // of the newest datagram acknowledged
 	reorderStep int64 // how many steps evidence waits
 	reorderedAt int64 // the number assessed at the last reordering
+
+	carriedAt  int64 // when the last bundle or datagram that could have been one was sent
+	carrierGap int64 // and how long after the one before it; 0: there are none
 
 	backoff int
 	firedAt int64 // when the timer last fired
@@ -110,11 +132,11 @@ func (a *adaptation) lossRate() (rate, pairs int64) {
 	if n == 0 {
 		return 0, 0
 	}
-	span := min(a.assessed, lossMemory) // with fewer losses than wanted, all that was sent
+	span := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
 	if n == sampledLosses {
 		span = a.assessed - *a.loss(n - 1)
 	}
-	rate = n * million / max(span, minSampled)
+	rate = n * million / span
 	if n < recentLosses {
 		return rate, 0
 	}
@@ -122,7 +144,8 @@ func (a *adaptation) lossRate() (rate, pairs int64) {
 }
 
 // replan draws up the plan. Copies a tick apart share the fate of a burst, so
-// where losses come in bursts one copy follows near and the others far.
+// where losses come in bursts one copy follows near and the others far. Most of
+// the far ones are never sent, because the acknowledgement comes first.
 func (a *adaptation) replan() {
 	a.plan = ahead{}
 	rate, pairs := a.lossRate()
@@ -131,21 +154,29 @@ func (a *adaptation) replan() {
 		recent := recentLosses * recentTrust / max(a.assessed-*a.loss(recentLosses - 1), 1)
 		rate = min(max(rate, recent), million)
 	}
-	if rate <= missing {
-		return
-	}
-	a.plan.near = 1
-	left := rate * rate / million
-	if bursty {
-		left = rate * pairs / million
-	}
-	for ; left > missing && a.plan.near+a.plan.far < maxAhead; left = left * rate / million {
-		if bursty {
-			a.plan.far++
-		} else {
-			a.plan.near++
+	switch {
+	case rate <= missing:
+	case bursty:
+		a.plan = burstPlan
+	default:
+		for left := rate; left > missing && a.plan.left < maxAhead; left = left * rate / million {
+			a.plan.left++
 		}
 	}
+}
+
+// carrier notes an application datagram that can carry events.
+func (a *adaptation) carrier(now int64) { a.carriedAt, a.carrierGap = now, now-a.carriedAt }
+
+// plannedAt returns when a planned copy is due, a gap after the last one. One
+// that would go alone waits a little if a carrier is about to come, counting on
+// it to be up to a quarter late.
+func (a *adaptation) plannedAt(e *pending, gap int64, alone bool) int64 {
+	at := e.last + gap
+	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; alone && next > at && next <= at+maxHold {
+		return next
+	}
+	return at
 }
 
 // forgive takes back a loss that was none, and lets evidence wait longer.
@@ -183,6 +214,7 @@ func (a *adaptation) fired(now, timer int64) {
 func (c *channel) assess(now int64) {
 	a, s := c.adapt, &c.sent
 	a.backoff, a.silent = 0, false
+	before, losses := a.assessed, a.losses
 	for a.assessed = max(a.assessed, s.first); a.assessed < s.top; a.assessed++ {
 		stamp := *s.stamps.At(a.assessed)
 		if stamp&fateMask != delivered {
@@ -191,13 +223,14 @@ func (c *channel) assess(now int64) {
 			}
 			a.losses++
 			*a.loss(0) = a.assessed
-			a.replan()
 		}
 	}
 	if a.assessed-a.reorderedAt > reorderMemory {
 		a.reorderStep = 0
 	}
-	a.replan()
+	if a.losses != losses || a.assessed/replanEvery != before/replanEvery {
+		a.replan()
+	}
 }
 
 // overtakenAt returns when a datagram that is not acknowledged counts as
@@ -220,7 +253,7 @@ func (c *channel) timer() int64 {
 }
 
 // collectAdaptive marks the events of which a further copy is due.
-func (c *channel) collectAdaptive(now int64) {
+func (c *channel) collectAdaptive(now int64, alone bool) {
 	o := &c.outbox
 	for _, q := range []struct {
 		cursor *cursor
@@ -229,7 +262,7 @@ func (c *channel) collectAdaptive(now int64) {
 	}{{&o.near, false, nearGap}, {&o.far, true, farGap}} {
 		for {
 			number, e := o.planned(q.cursor, q.far)
-			if e == nil || now < e.last+q.gap {
+			if e == nil || now < c.adapt.plannedAt(e, q.gap, alone) {
 				break
 			}
 			o.due.add(uint16(number))
@@ -244,7 +277,7 @@ func (c *channel) collectAdaptive(now int64) {
 		}
 		if at, ok := c.evidenceAt(e); ok && now >= at {
 			e.ahead = c.adapt.plan
-			e.ahead.near++ // for this copy, which is to have its own company
+			e.ahead = ahead{e.ahead.left + 1, e.ahead.far << 1} // this copy is to have company of its own
 		} else if now >= saturatingAdd(e.last, c.timer()) {
 			e.ahead = ahead{}
 			fired = true
@@ -273,10 +306,12 @@ func (c *channel) nextAdaptive() (at int64, first *pending) {
 	o := &c.outbox
 	at = math.MaxInt64
 	if _, e := o.planned(&o.near, false); e != nil {
-		at, first = e.last+nearGap, e
+		at, first = c.adapt.plannedAt(e, nearGap, true), e
 	}
-	if _, e := o.planned(&o.far, true); e != nil && e.last+farGap < at {
-		at, first = e.last+farGap, e
+	if _, e := o.planned(&o.far, true); e != nil {
+		if due := c.adapt.plannedAt(e, farGap, true); due < at {
+			at, first = due, e
+		}
 	}
 	if _, e := o.live(&o.resends); e != nil {
 		due := saturatingAdd(e.last, c.timer())

@@ -191,10 +191,11 @@ func (c *channel) plan() ahead {
 	return c.adapt.plan
 }
 
-// collect marks the events of which a further copy is due.
-func (c *channel) collect(now int64) {
+// collect marks the events of which a further copy is due, for a datagram of
+// their own or for one that goes anyway.
+func (c *channel) collect(now int64, alone bool) {
 	if c.adapt != nil {
-		c.collectAdaptive(now)
+		c.collectAdaptive(now, alone)
 		return
 	}
 	o := &c.outbox
@@ -224,20 +225,20 @@ func (c *channel) nextEvent(now int64) (number int64, ok bool) {
 
 // eventsDue reports whether an event is due.
 func (c *channel) eventsDue(now int64) bool {
-	c.collect(now)
+	c.collect(now, true)
 	_, ok := c.nextEvent(now)
 	return ok
 }
 
 // fits reports whether the oldest due event fits into a payload.
 func (c *channel) fits(limit int, now int64) bool {
-	c.collect(now)
+	c.collect(now, false)
 	number, ok := c.nextEvent(now)
 	return ok && listOverhead+eventOverhead+int(c.outbox.get(number).size) <= min(limit, maxListSize)
 }
 
-// appendDueEvents appends a list of the events that are due, at most limit
-// bytes, as carried by the datagram seq. A datagram that has its fate, or was
+// appendDueEvents appends a list of the events that were collected, and of new
+// ones, at most limit bytes, as carried by the datagram seq. A datagram that has its fate, or was
 // never numbered, carries nothing; nor does one that has a list already when
 // another datagram got one since, because a datagram's copies lie in a row.
 func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) []byte {
@@ -253,7 +254,6 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) 
 	if *s&carriesEvents != 0 && (o.endRun == o.firstRun || o.runs.At(o.endRun-1).seq != seq) {
 		return dst
 	}
-	c.collect(now)
 	first := o.endRun
 	out, filled := o.fill(dst, seq, min(limit, maxListSize), now, c)
 	if filled && *s&carriesEvents == 0 {
@@ -635,6 +635,7 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 	if c.err != nil {
 		return dst
 	}
+	c.collect(now, true)
 	return c.appendDueEvents(dst, seq, max, now)
 }
 

@@ -126,7 +126,7 @@ func (o *outbox) live(c *cursor) (number int64, e *pending) {
 func (o *outbox) planned(c *cursor, far bool) (number int64, e *pending) {
 	for {
 		number, e = o.live(c)
-		if e == nil || e.ahead.near > 0 && !far || e.ahead.near == 0 && e.ahead.far > 0 && far {
+		if e == nil || !far && e.ahead.near() || far && e.ahead.distant() {
 			return number, e
 		}
 		c.skip++

@@ -244,6 +244,9 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if len(payload) > s.MaxPayload() {
 		return dst, 0, tooLarge(ErrDatagramTooLarge, len(payload), s.MaxPayload())
 	}
+	if s.bundle && s.channel.adapt != nil {
+		s.channel.adapt.carrier(now)
+	}
 	var h Header
 	s.number(&h, t, now)
 	if limit := s.MaxPayload() - len(payload) - bundleOverhead; s.bundle && s.channel.fits(limit, now) {

@@ -1,0 +1,234 @@
+// Package scenario plays a game's traffic between two sessions over lossy links
+// in virtual time, and measures how long events take and what they cost. Tests
+// pin the library's latency with it and the examples draw it.
+package scenario
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/simnet"
+)
+
+// Traffic is what both sides send, a being the client and b the server. All
+// happens on ticks.
+type Traffic struct {
+	Duration  time.Duration // for which events are sent; what is under way then is waited for
+	TickRate  int           // ticks a second
+	EventRate int           // events a second and side, at most TickRate a burst of one
+	EventSize int           // bytes, 8 at least
+	Burst     int           // if not 0: so many events in one tick, every BurstGap, instead of EventRate
+	BurstGap  time.Duration
+	StateSize int // bytes of a state datagram
+	StateA    int // state datagrams a second, at most TickRate
+	StateB    int
+
+	// OnTicks hands arrivals in at the next tick, as a game loop does that polls
+	// its socket; otherwise they are handed in as they arrive.
+	OnTicks bool
+}
+
+// W1 is 20 events a second of 64 bytes each way, beside state datagrams of 100
+// bytes at 60 Hz from the client and 20 Hz from the server.
+var W1 = Traffic{
+	Duration: 5 * time.Minute, TickRate: 60, EventRate: 20, EventSize: 64,
+	StateSize: 100, StateA: 60, StateB: 20,
+}
+
+// udpIP is the size of the headers below ours, which every datagram costs.
+const udpIP = simnet.UDPOverIPv4
+
+// Result is what one run measured, both directions together.
+type Result struct {
+	Latencies []time.Duration // from Send to the hand-over, sorted
+	Sent      int             // events; as many as Latencies unless some were lost
+	Twice     int             // events handed over more than once
+	Copies    float64         // copies sent of each event
+	Bytes     float64         // sent for each event, beyond what the state alone would cost
+	Err       error           // why a session ended
+}
+
+// Quantile returns the latency that the share q of the events does not exceed.
+func (r *Result) Quantile(q float64) time.Duration {
+	if len(r.Latencies) == 0 {
+		return 0
+	}
+	return r.Latencies[min(int(q*float64(len(r.Latencies))), len(r.Latencies)-1)]
+}
+
+// Run plays traffic between two sessions of one configuration, whose Clock,
+// Token and PollInterval are set here.
+func Run(seed uint64, cfg ackbits.Config, link simnet.Config, traffic Traffic) Result {
+	clock := new(ackbits.ManualClock)
+	clock.Set(time.Unix(0, 0))
+	cfg.Clock = clock
+	cfg.Token = seed
+	cfg.PollInterval = time.Second / time.Duration(traffic.TickRate)
+	a, b := newPeer(cfg, traffic, traffic.StateA), newPeer(cfg, traffic, traffic.StateB)
+	a.other, b.other = b, a
+	pair := simnet.NewPair(seed, clock, a, b, link, link)
+	a.send = func(datagram []byte) { pair.Send(simnet.AToB, datagram) }
+	b.send = func(datagram []byte) { pair.Send(simnet.BToA, datagram) }
+	a.now, b.now = pair.Now, pair.Now
+	pair.Every(traffic.TickRate, time.Second, func() {
+		a.tick()
+		b.tick()
+	})
+	pair.Run(traffic.Duration)
+	a.quiet, b.quiet = true, true
+	pair.RunUntil(func() bool {
+		ended := a.session.Err() != nil || b.session.Err() != nil
+		return ended || a.session.InFlight() == 0 && b.session.InFlight() == 0
+	}, traffic.Duration+time.Minute)
+
+	var r Result
+	var copies, bytes uint64
+	for _, p := range []*peer{a, b} {
+		if err := p.session.Err(); err != nil && r.Err == nil {
+			r.Err = err
+		}
+		r.Latencies = append(r.Latencies, p.latencies...)
+		r.Sent += len(p.sentAt)
+		r.Twice += p.twice
+		copies += p.atEnd.EventsSent + p.atEnd.EventsResent
+		bytes += p.atEnd.BytesSent + udpIP*p.atEnd.DatagramsSent - uint64(p.states*(udpIP+traffic.StateSize))
+	}
+	slices.Sort(r.Latencies)
+	if r.Sent > 0 {
+		r.Copies = float64(copies) / float64(r.Sent)
+		r.Bytes = float64(bytes) / float64(r.Sent)
+	}
+	return r
+}
+
+// peer is one side of the game.
+type peer struct {
+	session *ackbits.Session
+	traffic Traffic
+	other   *peer
+	send    func([]byte)
+	now     func() time.Duration
+
+	stateRate int
+	ticks     int
+	quiet     bool // no more events
+	states    int
+	arrived   [][]byte
+	buf       []byte
+	payload   []byte
+	event     []byte
+
+	sentAt    []time.Duration // of the events sent, by the number in them
+	received  []bool          // of the other side's
+	latencies []time.Duration
+	twice     int
+	atEnd     ackbits.Stats // when the last event was sent
+}
+
+func newPeer(cfg ackbits.Config, traffic Traffic, stateRate int) *peer {
+	session, err := ackbits.NewSession(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return &peer{
+		session: session, traffic: traffic, stateRate: stateRate,
+		buf:     make([]byte, 0, ackbits.MaxDatagramSize),
+		payload: make([]byte, traffic.StateSize),
+		event:   make([]byte, max(traffic.EventSize, 8)),
+	}
+}
+
+// Receive takes a datagram from the link.
+func (p *peer) Receive(datagram []byte) {
+	if p.traffic.OnTicks {
+		p.arrived = append(p.arrived, slices.Clone(datagram))
+		return
+	}
+	p.take(datagram)
+}
+
+func (p *peer) take(datagram []byte) {
+	in, err := p.session.Receive(datagram)
+	if err != nil {
+		return // a session that has ended; Run reports it
+	}
+	for _, e := range in.Events {
+		k := int(binary.LittleEndian.Uint64(e.Data))
+		if p.received = slices.Grow(p.received, max(0, k+1-len(p.received))); k >= len(p.received) {
+			p.received = p.received[:k+1]
+		}
+		if p.received[k] {
+			p.twice++
+			continue
+		}
+		p.received[k] = true
+		p.latencies = append(p.latencies, p.now()-p.other.sentAt[k])
+	}
+}
+
+// Due flushes the session. The pair calls it after each Receive and each tick.
+func (p *peer) Due(send func([]byte)) {
+	if p.traffic.OnTicks {
+		return
+	}
+	p.flush()
+}
+
+func (p *peer) flush() {
+	for datagram := range p.session.Due(p.buf) {
+		p.send(datagram)
+	}
+}
+
+// Deadline is never: this peer polls.
+func (p *peer) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (p *peer) tick() {
+	for _, datagram := range p.arrived {
+		p.take(datagram)
+		p.flush()
+	}
+	p.arrived = p.arrived[:0]
+	for range p.eventsNow() {
+		if p.session.Room() == 0 {
+			break
+		}
+		binary.LittleEndian.PutUint64(p.event, uint64(len(p.sentAt)))
+		if _, err := p.session.Send(p.event); err == nil {
+			p.sentAt = append(p.sentAt, p.now())
+		}
+	}
+	if every(p.ticks, p.stateRate, p.traffic.TickRate) {
+		if datagram, _, err := p.session.AppendDatagram(p.buf, ackbits.TypeSnapshot, p.payload); err == nil {
+			p.states++
+			p.send(datagram)
+		}
+	}
+	p.flush()
+	p.ticks++
+	if !p.quiet || p.session.InFlight() > 0 {
+		p.atEnd = p.session.Stats()
+	}
+}
+
+// eventsNow is how many events this tick sends.
+func (p *peer) eventsNow() int {
+	t := &p.traffic
+	switch {
+	case p.quiet:
+		return 0
+	case t.Burst > 0:
+		if p.ticks%max(1, int(t.BurstGap*time.Duration(t.TickRate)/time.Second)) == 0 {
+			return t.Burst
+		}
+		return 0
+	default:
+		return (p.ticks+1)*t.EventRate/t.TickRate - p.ticks*t.EventRate/t.TickRate
+	}
+}
+
+// every reports whether something that happens rate times a second, out of ticks
+// a second, happens at a tick.
+func every(tick, rate, ticks int) bool { return (tick+1)*rate/ticks > tick*rate/ticks }
