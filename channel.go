@@ -47,7 +47,6 @@ type channel struct {
 	outbox   outbox
 
 	wide        bool
-	wantFates   bool
 	resendDelay int64
 	lossDelay   int64
 	maxEvent    int
@@ -70,7 +69,6 @@ const trimPeriod = 4 * int64(time.Second)
 // init takes a Config that was completed.
 func (c *channel) init(cfg *Config) {
 	c.wide = cfg.Wide
-	c.wantFates = cfg.Outcomes
 	c.resendDelay = int64(cfg.ResendDelay)
 	c.lossDelay = int64(cfg.LossDelay)
 	c.maxEvent = cfg.MaxEvent
@@ -168,7 +166,7 @@ func (c *channel) judge(now int64) {
 func (c *channel) lose() {
 	*c.sent.stamps.At(c.sent.open) |= lost
 	c.stats.Lost++
-	if c.wantFates {
+	if c.sent.types != nil {
 		c.report(c.sent.open, Outcome{})
 	}
 	c.sent.open++
@@ -481,7 +479,7 @@ func (c *channel) confirm(number int64, now int64) (first bool, events int) {
 		c.stats.LateAcks++
 	default:
 		c.stats.Delivered++
-		if c.wantFates {
+		if c.sent.types != nil {
 			c.report(number, Outcome{Delivered: true, RTT: time.Duration(now - s.sentAt())})
 		}
 	}

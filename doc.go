@@ -26,7 +26,7 @@
 //		if in.Latest { … in.Payload … }
 //		for datagram := range s.Due(outBuf) { conn.Write(datagram) }
 //	}
-//	s.Send(event)
+//	s.Send(event) // while s.Room() > 0: one too many ends the session
 //	datagram, seq, err := s.AppendDatagram(outBuf[:0], ackbits.TypeSnapshot, snapshot)
 //	conn.Write(datagram)
 //	for datagram := range s.Due(outBuf) { conn.Write(datagram) }
@@ -52,8 +52,13 @@
 //     and renews the timeout.
 //   - Only AppendDue finds timeouts. After a pause, hand in what has arrived
 //     first: a datagram that waited in the socket keeps the session alive.
+//     An expired read deadline makes the net package return before it looks at
+//     the socket, so read once more before you believe that nothing waits.
 //   - Events sent just before Close go out once. To be sure of them, wait until
-//     InFlight is 0.
+//     InFlight is 0. That tells of your own events; the peer says in its own data
+//     when it has none left.
+//   - Err after a good end is ErrClosed, where Close was called, and ErrPeerLeft
+//     on the other side. Everything else is a loss.
 //   - The smoothed round trip includes the time a datagram waits to be handed in.
 //     A caller that stamps arrivals sets a shared [ManualClock] before each
 //     Receive.

@@ -35,13 +35,15 @@ type Config struct {
 	// leaves ghosts in the game.
 	Timeout time.Duration
 	// ResendDelay is how long an event waits for its acknowledgement until it is
-	// sent again; 0: 100 ms. Below the round trip time every event is sent more
-	// than once, far above it a loss costs more than it must.
+	// sent again; 0: 100 ms. Below the round trip, which includes the peer's wait
+	// for its next datagram, every event is sent more than once; far above it a
+	// loss costs more than it must. Adaptive follows the round trip instead.
 	ResendDelay time.Duration
 	// LossDelay is how long after the projected arrival of its acknowledgement,
 	// which is one smoothed round trip after it was sent, a datagram is taken
 	// for lost; 0: 1 s. Shorter takes reordered and waiting acknowledgements for
-	// losses; longer tells of losses late.
+	// losses; longer tells of losses late. Stats count a delivery at once and a
+	// loss only then, so a young session seems to lose less than it does.
 	LossDelay time.Duration
 	// StallTimeout ends a session whose oldest undelivered event was first sent
 	// so long ago, though datagrams arrive; 0: 15 s, negative: never.
