@@ -47,6 +47,7 @@ type channel struct {
 	outbox   outbox
 
 	wide        bool
+	bits        uint16 // the acknowledgements of a header beside ack itself
 	resendDelay int64
 	lossDelay   int64
 	maxEvent    int
@@ -55,10 +56,11 @@ type channel struct {
 	adapt       *adaptation // nil: resend after resendDelay
 	budget      budget
 
-	trimAt   int64
-	err      error
-	rejected rejection
-	stats    Stats
+	judgeFrom int64 // no datagram sent can be taken for lost before
+	trimAt    int64
+	err       error
+	rejected  rejection
+	stats     Stats
 }
 
 // trimPeriod is how often memory that was not used for a whole period is given
@@ -68,7 +70,10 @@ const trimPeriod = 4 * int64(time.Second)
 
 // init takes a Config that was completed.
 func (c *channel) init(cfg *Config) {
-	c.wide = cfg.Wide
+	c.wide, c.bits = cfg.Wide, narrowAcks-1
+	if c.wide {
+		c.bits = wideAcks - 1
+	}
 	c.resendDelay = int64(cfg.ResendDelay)
 	c.lossDelay = int64(cfg.LossDelay)
 	c.maxEvent = cfg.MaxEvent
@@ -81,6 +86,7 @@ func (c *channel) init(cfg *Config) {
 	c.sent.init(cfg.Outcomes)
 	c.inbox.init(cfg.Ordered)
 	c.trimAt = trimPeriod
+	c.judgeFrom = c.lossDelay
 }
 
 // end stops the channel and frees what its events took. Fates stay.
@@ -119,7 +125,7 @@ func (c *channel) number(h *Header, t Type, now int64) {
 		c.trim(now)
 	}
 	if c.sent.mustGrow() {
-		c.makeRoom()
+		c.makeRoom(now)
 	}
 	h.Wide = c.wide
 	h.Type = t
@@ -137,10 +143,13 @@ func (c *channel) number(h *Header, t Type, now int64) {
 // makeRoom lets the log of what was sent grow, up to a bound: there the oldest
 // datagram gets its verdict early, since no acknowledgement can name it when
 // the next one is sent.
-func (c *channel) makeRoom() {
-	if n := len(c.sent.stamps); n < maxRememberedSent {
+func (c *channel) makeRoom(now int64) {
+	c.judgeOldest(now)
+	switch n := len(c.sent.stamps); {
+	case !c.sent.mustGrow(): // the oldest had its fate, unnoticed
+	case n < maxRememberedSent:
 		c.sent.resize(2 * n)
-	} else {
+	default:
 		c.lose()
 	}
 }
@@ -149,17 +158,27 @@ func (c *channel) makeRoom() {
 // (R9). Time alone decides: that later datagrams were acknowledged may be
 // reordering.
 func (c *channel) judge(now int64) {
+	if now >= c.judgeFrom {
+		c.judgeOldest(now)
+	}
+}
+
+// judgeOldest notes when judge can next have something to do, whatever becomes
+// of the round trip time until then.
+func (c *channel) judgeOldest(now int64) {
 	patience := saturatingAdd(c.lossDelay, c.rtt.Smoothed())
 	for c.sent.open < c.sent.count {
 		s := *c.sent.stamps.At(c.sent.open)
 		if s&fateMask != undecided {
 			c.sent.open++
-		} else if now >= saturatingAdd(s.sentAt(), patience) {
+		} else if now-s.sentAt() >= patience {
 			c.lose()
 		} else {
+			c.judgeFrom = saturatingAdd(s.sentAt(), c.lossDelay)
 			return
 		}
 	}
+	c.judgeFrom = saturatingAdd(now, c.lossDelay)
 }
 
 // lose takes the oldest undecided datagram for lost.
@@ -288,24 +307,24 @@ func (c *channel) nextEvents(now int64) (at int64, ok bool) {
 	return max(at, c.budget.allowedAt(eventOverhead+int(e.size))), true
 }
 
-// stallsAt returns when the oldest undelivered event will have waited for a
-// delay since it was first sent (R8).
-func (c *channel) stallsAt(delay int64) (at int64, ok bool) {
+// waitsSince returns when the oldest undelivered event was first sent (R8).
+func (c *channel) waitsSince() (first int64, ok bool) {
 	o := &c.outbox
 	if o.base == o.fresh {
 		return 0, false
 	}
-	return saturatingAdd(o.get(o.base).first, delay), true
+	return o.get(o.base).first, true
+}
+
+// idle reports that there is no event, no verdict to be given yet and no burst to
+// acknowledge.
+func (c *channel) idle(now int64) bool {
+	return c.outbox.base == c.outbox.end && now < c.judgeFrom && c.unnamed.count < int(c.bits)
 }
 
 // ackDue reports whether so many datagrams came in since one was sent that the
 // acknowledgements of further ones could be outrun (R6).
-func (c *channel) ackDue() bool {
-	if c.wide {
-		return c.unnamed.count >= wideAcks-1
-	}
-	return c.unnamed.count >= narrowAcks-1
-}
+func (c *channel) ackDue() bool { return c.unnamed.count >= int(c.bits) }
 
 // receive takes in the datagram whose header is in in, and fills in the rest.
 // Everything is checked before anything is changed (R2).
@@ -360,11 +379,11 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 	c.acknowledge(h, now)
 	switch in.Arrival {
 	case Newest:
-		c.stats.AcksOutrun += c.unnamed.newest(h.Sequence-c.received.Ack(), c.bits())
+		c.stats.AcksOutrun += c.unnamed.newest(h.Sequence-c.received.Ack(), c.bits)
 		c.received.advance(h.Sequence)
 		in.Latest = payload != nil
 	case Late:
-		c.stats.AcksOutrun += c.unnamed.late(c.received.Ack()-h.Sequence, c.bits())
+		c.stats.AcksOutrun += c.unnamed.late(c.received.Ack()-h.Sequence, c.bits)
 		c.received.Receive(h.Sequence)
 		in.Latest = payload != nil && c.latest(h.Sequence, h.Type)
 	case Duplicate:
@@ -383,14 +402,6 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 		c.stats.EventsDuplicate += uint64(len(events) - fresh)
 	}
 	return nil
-}
-
-// bits is the number of acknowledgements in a header of ours beside ack.
-func (c *channel) bits() uint16 {
-	if c.wide {
-		return wideAcks - 1
-	}
-	return narrowAcks - 1
 }
 
 // latest reports whether no datagram of a type was received that is newer than
@@ -414,14 +425,15 @@ func (c *channel) noteType(seq uint16, t Type) {
 
 // acknowledge reads the acknowledgements of a valid datagram (R3). One of a
 // sequence that was never sent, or is no longer remembered, says nothing, and
-// if that is ack itself, its bits say nothing either: they lie further back.
+// if that is ack itself, its bits say nothing either: they lie further back. Nor
+// does a header say anything that repeats the one before.
 func (c *channel) acknowledge(h *Header, now int64) {
 	ackBits := h.AckBits
 	if !h.Wide {
 		ackBits &= math.MaxUint32
 	}
 	ack, ok := c.sent.number(h.Ack)
-	if !ok || !c.sent.remembered(ack) {
+	if !ok || !c.sent.remembered(ack) || ack == c.sent.top && ackBits&^c.sent.known == 0 {
 		return
 	}
 	if c.sent.top < 0 && h.Ack == math.MaxUint16 && ackBits == 0 {
@@ -508,6 +520,7 @@ func (c *channel) snapshot() Stats {
 // trim gives back memory that was not needed since the last trim.
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trimPeriod)
+	c.judgeOldest(now)
 	open := ring.Ceil(int(max(rememberedSent, 2*(c.sent.count-c.sent.open))))
 	if open < len(c.sent.stamps) {
 		c.sent.resize(open)

@@ -38,22 +38,27 @@ const maxStep = 24 * time.Hour
 // the new reading either way, so no timer fires or sleeps because a clock was
 // set.
 type timeline struct {
-	clock Clock // nil: the system's
-	last  time.Time
-	now   int64
+	clock  Clock        // nil: the system's
+	manual *ManualClock // clock, if it is one: servers read it several times a tick and session
+	last   time.Time
+	now    int64
 }
 
 // start takes the first reading; it is the offset zero.
 func (l *timeline) start(clock Clock) {
 	l.clock = clock
+	l.manual, _ = clock.(*ManualClock)
 	l.last = l.reading()
 }
 
 func (l *timeline) reading() time.Time {
-	if l.clock == nil {
-		return time.Now()
+	switch {
+	case l.manual != nil:
+		return l.manual.t
+	case l.clock != nil:
+		return l.clock.Now()
 	}
-	return l.clock.Now()
+	return time.Now()
 }
 
 // read takes a reading and returns the offset of now.

@@ -43,29 +43,32 @@ func (l *liveness) leave(now int64) {
 
 // expired returns the reason for which the session must end now.
 func (s *Session) expired(now int64) error {
-	if now >= s.live.timesOutAt() {
+	if now-s.live.heardAt >= s.live.timeout {
 		return ErrTimeout
 	}
-	if now >= s.stallsAt() {
+	if first, ok := s.channel.waitsSince(); ok && s.live.stall >= 0 && now-first >= s.live.stall {
 		return ErrStalled
 	}
 	return nil
 }
 
-// stallsAt returns when the session ends because of its oldest event.
+// stallsAt returns when the session will end because of its oldest event.
 func (s *Session) stallsAt() int64 {
-	if s.live.stall < 0 {
+	first, ok := s.channel.waitsSince()
+	if !ok || s.live.stall < 0 {
 		return math.MaxInt64
 	}
-	at, ok := s.channel.stallsAt(s.live.stall)
-	if !ok {
-		return math.MaxInt64
-	}
-	return at
+	return saturatingAdd(first, s.live.stall)
 }
 
 // heartbeatDue reports whether a datagram must be sent for its acknowledgements
 // alone: after a silence, or when a burst would outrun them (R6).
 func (s *Session) heartbeatDue(now int64) bool {
-	return now >= s.live.beatsAt() || s.channel.ackDue()
+	return now-s.live.sentAt >= s.live.beat || s.channel.ackDue()
+}
+
+// quiet reports, for the call of AppendDue that most often finds nothing, that
+// there is nothing: no event, no silence that is too long, no verdict.
+func (s *Session) quiet(now int64) bool {
+	return s.channel.idle(now) && now-s.live.sentAt < s.live.beat && now-s.live.heardAt < s.live.timeout && !s.live.leaving
 }

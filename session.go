@@ -268,7 +268,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 // has arrived first.
 func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	now := s.time.read()
-	if s.channel.err != nil {
+	if s.channel.err != nil || s.quiet(now) {
 		return dst, false
 	}
 	s.channel.judge(now)

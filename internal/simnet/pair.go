@@ -88,6 +88,7 @@ type event struct {
 	ticks *ticker // nil if it runs once
 }
 
+//lint:ignore U1000 the heap calls it
 func (e event) before(f event) bool {
 	return e.at < f.at || e.at == f.at && e.order < f.order
 }
