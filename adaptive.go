@@ -302,54 +302,57 @@ func (c *channel) evidenceAt(e *pending) (at int64, ok bool) {
 }
 
 // nextAdaptive returns when collectAdaptive next has something to mark.
-func (c *channel) nextAdaptive() (at int64, first *pending) {
+func (c *channel) nextAdaptive() (at int64, ok bool) {
 	o := &c.outbox
 	at = math.MaxInt64
 	if _, e := o.planned(&o.near, false); e != nil {
-		at, first = c.adapt.plannedAt(e, nearGap, true), e
+		at, ok = c.adapt.plannedAt(e, nearGap, true), true
 	}
 	if _, e := o.planned(&o.far, true); e != nil {
-		if due := c.adapt.plannedAt(e, farGap, true); due < at {
-			at, first = due, e
-		}
+		at, ok = min(at, c.adapt.plannedAt(e, farGap, true)), true
 	}
 	if _, e := o.live(&o.resends); e != nil {
-		due := saturatingAdd(e.last, c.timer())
-		if evidence, ok := c.evidenceAt(e); ok {
-			due = min(due, evidence)
-		}
-		if due < at {
-			at, first = due, e
+		at, ok = min(at, saturatingAdd(e.last, c.timer())), true
+		if evidence, overtaken := c.evidenceAt(e); overtaken {
+			at = min(at, evidence)
 		}
 	}
-	return at, first
+	return at, ok
 }
 
 // budget is what Config.EventRate leaves for copies, in the form of the time at
-// which all that was spent will have come in again; the zero value spends freely.
+// which all that was spent will have come in again. The zero value spends freely.
+//
+// A copy may be sent when the largest event so far could be: the same moment for
+// all events, so that which one is the lowest does not move the deadline.
 type budget struct {
-	rate int64 // bytes a second
-	even int64
+	rate    int64 // bytes a second; 0: no limit
+	even    int64
+	largest int64 // the cost of the largest event so far, in time
 }
 
 // burst is how far a budget may be overdrawn.
 const burst = int64(time.Second)
 
-func (b *budget) cost(size int) int64 {
-	return (int64(size)*int64(time.Second) + b.rate - 1) / b.rate
+// cost is the time in which a copy of an event comes in again.
+func (b *budget) cost(event int) int64 {
+	return (int64(eventOverhead+event)*int64(time.Second) + b.rate - 1) / b.rate
 }
 
-// allowedAt returns when a copy of so many bytes may be sent; one that is worth
-// more than a whole burst when all has come in.
-func (b *budget) allowedAt(size int) int64 {
-	if b.rate == 0 {
-		return math.MinInt64
-	}
-	return b.even + min(0, b.cost(size)-burst)
-}
-
-func (b *budget) spend(size int, now int64) {
+// note takes in the size of a new event.
+func (b *budget) note(event int) {
 	if b.rate != 0 {
-		b.even = max(b.even, now) + b.cost(size)
+		b.largest = max(b.largest, b.cost(event))
+	}
+}
+
+// allowedAt returns when a copy may be sent; where events are worth more than a
+// whole burst, when all has come in.
+func (b *budget) allowedAt() int64 { return b.even + min(0, b.largest-burst) }
+
+// spend takes a copy of an event off the budget.
+func (b *budget) spend(event int, now int64) {
+	if b.rate != 0 {
+		b.even = max(b.even, now) + b.cost(event)
 	}
 }

@@ -106,6 +106,7 @@ func (c *channel) send(event []byte) (id uint16, err error) {
 		c.end(ErrUnacknowledged)
 		return 0, ErrUnacknowledged
 	}
+	c.budget.note(len(event))
 	return c.outbox.add(event), nil
 }
 
@@ -231,11 +232,8 @@ func (c *channel) collect(now int64, alone bool) {
 // only.
 func (c *channel) nextEvent(now int64) (number int64, ok bool) {
 	o := &c.outbox
-	if o.due.n > 0 {
-		number, e := o.lowestDue()
-		if now >= c.budget.allowedAt(eventOverhead+int(e.size)) {
-			return number, true
-		}
+	if o.due.n > 0 && now >= c.budget.allowedAt() {
+		return o.lowestDue(), true
 	}
 	return o.fresh, o.freshDue()
 }
@@ -289,22 +287,17 @@ func (c *channel) nextEvents(now int64) (at int64, ok bool) {
 	if o.freshDue() {
 		return now, true
 	}
-	var e *pending
 	switch {
 	case o.due.n > 0:
-		_, e = o.lowestDue()
-		at = now
+		at, ok = now, true
 	case c.adapt != nil:
-		at, e = c.nextAdaptive()
+		at, ok = c.nextAdaptive()
 	default:
-		if _, e = o.live(&o.resends); e != nil {
-			at = saturatingAdd(e.last, c.resendDelay)
+		if _, e := o.live(&o.resends); e != nil {
+			at, ok = saturatingAdd(e.last, c.resendDelay), true
 		}
 	}
-	if e == nil {
-		return 0, false
-	}
-	return max(at, c.budget.allowedAt(eventOverhead+int(e.size))), true
+	return max(at, c.budget.allowedAt()), ok
 }
 
 // waitsSince returns when the oldest undelivered event was first sent (R8).

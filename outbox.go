@@ -163,7 +163,7 @@ func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) 
 		if e.sent {
 			o.due.remove(uint16(number))
 			e.ahead.spend()
-			c.budget.spend(eventOverhead+int(e.size), now)
+			c.budget.spend(int(e.size), now)
 			c.stats.EventsResent++
 		} else {
 			e.sent, e.first = true, now
@@ -184,10 +184,8 @@ func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) 
 
 // lowestDue returns the lowest event of which a further copy is due; there must
 // be one.
-func (o *outbox) lowestDue() (number int64, e *pending) {
-	id := o.due.lowest(uint16(o.base))
-	number = o.base + int64(id-uint16(o.base))
-	return number, o.get(number)
+func (o *outbox) lowestDue() (number int64) {
+	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
 // noteCopy notes that a datagram carries an event, and returns the run. It does
