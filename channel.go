@@ -19,7 +19,10 @@ type Incoming struct {
 	// Arrival: a snapshot that is Late behind a heartbeat is still the latest
 	// snapshot.
 	Latest  bool
-	Payload []byte  // of an application datagram that is Newest or Late; else nil
+	// Payload is that of an application datagram that is Newest or Late. It is
+	// nil for every other datagram, and for one that Accept withheld; an empty
+	// payload that is to be processed is not nil.
+	Payload []byte
 	Events  []Event // each handed over once; valid until the next Receive and while the datagram's bytes are unchanged
 }
 
@@ -578,8 +581,10 @@ func saturatingAdd(a, b int64) int64 {
 //
 // To send, take a header from NextHeader and put its fields where the format at
 // hand has them; for a datagram of TypeEvent, let AppendDueEvents write the
-// payload. To receive, fill in a Header and hand it in with the payload. It is
-// not safe for concurrent use.
+// payload. To receive, fill in a Header and hand it in with the payload. Where
+// the room for a list is below 1182 bytes, set Config.MaxEvent to that room less
+// 5: an event that never fits would stay due for ever. A ReliableChannel is not
+// safe for concurrent use.
 type ReliableChannel struct {
 	time timeline
 	channel

@@ -28,7 +28,7 @@
 //	}
 //	s.Send(event) // while s.Room() > 0: one too many ends the session
 //	datagram, seq, err := s.AppendDatagram(outBuf[:0], ackbits.TypeSnapshot, snapshot)
-//	conn.Write(datagram)
+//	if err == nil { conn.Write(datagram) }
 //	for datagram := range s.Due(outBuf) { conn.Write(datagram) }
 //	if s.Err() != nil { … }
 //

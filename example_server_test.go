@@ -1,0 +1,157 @@
+package ackbits_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/ackbits/ackbits"
+)
+
+const serverTick = 50 * time.Millisecond
+
+// A seat is where a player's datagrams come from, and the token that the
+// handshake gave out. With both in the key a datagram from elsewhere finds no
+// session, nor does one of the session that the player had before.
+type seat struct {
+	addr  netip.AddrPort
+	token uint64
+}
+
+// A gameServer has one session for each player and one socket for all of them.
+type gameServer struct {
+	clock   ackbits.ManualClock // all sessions read it
+	players map[seat]*ackbits.Session
+	socket  socket
+	out     []byte
+}
+
+// join is what the end of a handshake calls.
+func (g *gameServer) join(at seat) error {
+	session, err := ackbits.NewSession(ackbits.Config{
+		Token: at.token,
+		Clock: &g.clock,
+		// The server calls Due on a tick, not at Deadline: heartbeats go a
+		// tick early rather than a tick late.
+		PollInterval: serverTick,
+	})
+	if err == nil {
+		g.players[at] = session
+	}
+	return err
+}
+
+// tick is one turn of the server. It reads the time once, for everybody.
+func (g *gameServer) tick(now time.Time, snapshot []byte) {
+	g.clock.Set(now)
+	for _, p := range g.socket.receive() {
+		h, _, err := ackbits.ParseHeader(p.datagram)
+		session, ok := g.players[seat{p.addr, h.Token}]
+		if err != nil || !ok {
+			fmt.Printf("dropped: %v with token %d\n", p.addr, h.Token)
+			continue // and not answered: the address may be forged
+		}
+		in, _ := session.Receive(p.datagram)
+		for _, event := range in.Events {
+			fmt.Printf("%v: %s\n", p.addr, event.Data)
+		}
+		g.flush(p.addr, session)
+	}
+	// Everything that has arrived was handed in before Due looks for timeouts.
+	for at, session := range g.players {
+		if datagram, _, err := session.AppendDatagram(g.out[:0], ackbits.TypeSnapshot, snapshot); err == nil {
+			g.socket.send(at.addr, datagram)
+		}
+		g.flush(at.addr, session)
+		if err := session.Err(); err != nil {
+			fmt.Printf("%v leaves: %v\n", at.addr, err)
+			delete(g.players, at)
+		}
+	}
+}
+
+func (g *gameServer) flush(addr netip.AddrPort, session *ackbits.Session) {
+	for datagram := range session.Due(g.out) {
+		g.socket.send(addr, datagram)
+	}
+}
+
+// A server with three players. One falls silent and is removed after five
+// seconds; a datagram with a token that was not given to its sender is dropped.
+func ExampleSession_server() {
+	server := &gameServer{
+		players: make(map[seat]*ackbits.Session),
+		socket:  socket{to: make(map[netip.AddrPort][][]byte)},
+		out:     make([]byte, ackbits.MaxDatagramSize),
+	}
+	start := time.Date(2026, 6, 17, 12, 0, 0, 0, time.UTC)
+	server.clock.Set(start)
+
+	clients := make(map[netip.AddrPort]*ackbits.Session)
+	for i, name := range []string{"192.0.2.1:4001", "192.0.2.2:4002", "192.0.2.3:4003"} {
+		at := seat{netip.MustParseAddrPort(name), 100 + uint64(i)} // random ones, in a game
+		client, err := ackbits.NewSession(ackbits.Config{Token: at.token, Clock: &server.clock})
+		if err := errors.Join(err, server.join(at)); err != nil {
+			panic(err)
+		}
+		clients[at.addr] = client
+	}
+	first := netip.MustParseAddrPort("192.0.2.1:4001")
+	silent := netip.MustParseAddrPort("192.0.2.3:4003")
+	clients[first].Send([]byte("hello from the first player"))
+	server.socket.arrive(first, ackbits.Header{Type: ackbits.TypeInput, Token: 999}.AppendTo(nil))
+
+	for at := time.Duration(0); at < 6*time.Second; at += serverTick {
+		server.tick(start.Add(at), []byte("the world"))
+		for addr, client := range clients {
+			for _, datagram := range server.socket.take(addr) {
+				client.Receive(datagram)
+			}
+			for datagram := range client.Due(make([]byte, ackbits.MaxDatagramSize)) {
+				if addr != silent {
+					server.socket.arrive(addr, datagram)
+				}
+			}
+		}
+	}
+	fmt.Println("players left:", len(server.players))
+	// Output:
+	// dropped: 192.0.2.1:4001 with token 999
+	// 192.0.2.1:4001: hello from the first player
+	// 192.0.2.3:4003 leaves: ackbits: timeout
+	// players left: 2
+}
+
+// A socket stands for a *net.UDPConn with its ReadFromUDPAddrPort and
+// WriteToUDPAddrPort.
+type socket struct {
+	arrived []packet
+	to      map[netip.AddrPort][][]byte
+}
+
+type packet struct {
+	addr     netip.AddrPort
+	datagram []byte
+}
+
+func (s *socket) arrive(from netip.AddrPort, datagram []byte) {
+	s.arrived = append(s.arrived, packet{from, bytes.Clone(datagram)})
+}
+
+func (s *socket) receive() []packet {
+	arrived := s.arrived
+	s.arrived = nil
+	return arrived
+}
+
+func (s *socket) send(to netip.AddrPort, datagram []byte) {
+	s.to[to] = append(s.to[to], bytes.Clone(datagram))
+}
+
+func (s *socket) take(addr netip.AddrPort) [][]byte {
+	datagrams := s.to[addr]
+	delete(s.to, addr)
+	return datagrams
+}
