@@ -18,7 +18,7 @@ type Incoming struct {
 	// This is what state of which only the newest counts must check, not
 	// Arrival: a snapshot that is Late behind a heartbeat is still the latest
 	// snapshot.
-	Latest  bool
+	Latest bool
 	// Payload is that of an application datagram that is Newest or Late. It is
 	// nil for every other datagram, and for one that Accept withheld; an empty
 	// payload that is to be processed is not nil.
@@ -60,6 +60,7 @@ type channel struct {
 	budget      budget
 
 	judgeFrom int64 // no datagram sent can be taken for lost before
+	stirred   bool  // something may be due earlier than the last look at it told
 	trimAt    int64
 	err       error
 	rejected  rejection
@@ -109,6 +110,7 @@ func (c *channel) send(event []byte) (id uint16, err error) {
 		c.end(ErrUnacknowledged)
 		return 0, ErrUnacknowledged
 	}
+	c.stirred = true
 	c.budget.note(len(event))
 	return c.outbox.add(event), nil
 }
@@ -273,6 +275,7 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) 
 		return dst
 	}
 	first := o.endRun
+	c.stirred = true
 	out, filled := o.fill(dst, seq, min(limit, maxListSize), now, c)
 	if filled && *s&carriesEvents == 0 {
 		if c.sent.cargo == nil {
@@ -310,12 +313,6 @@ func (c *channel) waitsSince() (first int64, ok bool) {
 		return 0, false
 	}
 	return o.get(o.base).first, true
-}
-
-// idle reports that there is no event, no verdict to be given yet and no burst to
-// acknowledge.
-func (c *channel) idle(now int64) bool {
-	return c.outbox.base == c.outbox.end && now < c.judgeFrom && c.unnamed.count < int(c.bits)
 }
 
 // ackDue reports whether so many datagrams came in since one was sent that the
@@ -390,6 +387,7 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 		return nil
 	}
 	in.Payload = payload
+	c.stirred = c.stirred || c.ackDue()
 	c.noteType(h.Sequence, h.Type)
 	if events != nil {
 		var fresh int
@@ -467,8 +465,10 @@ func (c *channel) acknowledge(h *Header, now int64) {
 	if settled > 0 {
 		c.stats.EventsDelivered += uint64(settled)
 		c.outbox.settle()
+		c.stirred = c.stirred || c.outbox.freshDue()
 	}
 	if news && c.adapt != nil {
+		c.stirred = true
 		c.assess(now)
 	}
 }

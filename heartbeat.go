@@ -12,6 +12,10 @@ type liveness struct {
 	sentAt  int64 // our last datagram of any type, or the start
 	heardAt int64 // the peer's last valid datagram, or the start
 
+	// Before this time AppendDue has nothing to do, unless the channel was
+	// stirred since: all limits of this file only move away.
+	quietUntil int64
+
 	leaving  bool
 	leftAt   int64
 	farewell int // Disconnects still to be sent
@@ -65,10 +69,4 @@ func (s *Session) stallsAt() int64 {
 // alone: after a silence, or when a burst would outrun them (R6).
 func (s *Session) heartbeatDue(now int64) bool {
 	return now-s.live.sentAt >= s.live.beat || s.channel.ackDue()
-}
-
-// quiet reports, for the call of AppendDue that most often finds nothing, that
-// there is nothing: no event, no silence that is too long, no verdict.
-func (s *Session) quiet(now int64) bool {
-	return s.channel.idle(now) && now-s.live.sentAt < s.live.beat && now-s.live.heardAt < s.live.timeout && !s.live.leaving
 }

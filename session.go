@@ -248,6 +248,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	}
 	if s.bundle && s.channel.adapt != nil {
 		s.channel.adapt.carrier(now)
+		s.channel.stirred = true
 	}
 	var h Header
 	s.number(&h, t, now)
@@ -268,7 +269,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 // has arrived first.
 func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	now := s.time.read()
-	if s.channel.err != nil || s.quiet(now) {
+	if now < s.live.quietUntil && !s.channel.stirred || s.channel.err != nil {
 		return dst, false
 	}
 	s.channel.judge(now)
@@ -285,7 +286,21 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	if s.heartbeatDue(now) {
 		return s.appendEmpty(dst, TypeHeartbeat, now), true
 	}
+	s.live.quietUntil = min(s.dueAt(), s.channel.judgeFrom)
+	s.channel.stirred = false
 	return dst, false
+}
+
+// dueAt returns when something will be due, if nothing is stirred until then.
+func (s *Session) dueAt() int64 {
+	at := min(s.live.timesOutAt(), s.stallsAt(), s.live.beatsAt())
+	if events, ok := s.channel.nextEvents(s.time.now); ok {
+		at = min(at, events)
+	}
+	if s.channel.ackDue() {
+		at = min(at, s.time.now)
+	}
+	return at
 }
 
 // appendFarewell appends what a closed session still sends: events that were
@@ -361,14 +376,7 @@ func (s *Session) Deadline() (t time.Time, ok bool) {
 	if s.live.leaving {
 		return s.time.time(s.live.leftAt), true
 	}
-	at := min(s.live.timesOutAt(), s.stallsAt(), s.live.beatsAt())
-	if events, ok := s.channel.nextEvents(s.time.now); ok {
-		at = min(at, events)
-	}
-	if s.channel.ackDue() {
-		at = min(at, s.time.now)
-	}
-	return s.time.time(at), true
+	return s.time.time(s.dueAt()), true
 }
 
 // Close begins to leave. From then on there is no timeout, stall, resend or
@@ -382,6 +390,7 @@ func (s *Session) Close() {
 		return
 	}
 	s.live.leave(now)
+	s.channel.stirred = true
 	s.channel.outbox.due = idSet{}
 }
 

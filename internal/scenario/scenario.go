@@ -17,9 +17,9 @@ import (
 type Traffic struct {
 	Duration  time.Duration // for which events are sent; what is under way then is waited for
 	TickRate  int           // ticks a second
-	EventRate int           // events a second and side, at most TickRate a burst of one
+	EventRate int           // events a second and side
 	EventSize int           // bytes, 8 at least
-	Burst     int           // if not 0: so many events in one tick, every BurstGap, instead of EventRate
+	Burst     int           // if not 0: so many events in the last tick of every BurstGap, instead of EventRate
 	BurstGap  time.Duration
 	StateSize int // bytes of a state datagram
 	StateA    int // state datagrams a second, at most TickRate
@@ -58,17 +58,50 @@ func (r *Result) Quantile(q float64) time.Duration {
 	return r.Latencies[min(int(q*float64(len(r.Latencies))), len(r.Latencies)-1)]
 }
 
-// Run plays traffic between two sessions of one configuration, whose Clock,
-// Token and PollInterval are set here.
+// Game is one run: traffic between two sessions of one configuration.
+type Game struct {
+	Seed    uint64
+	Config  ackbits.Config // Clock, Token and PollInterval are set by Play
+	Link    simnet.Config  // both ways
+	Traffic Traffic
+	Weather []Change // of both links
+	// Observe, if not nil, is told what happens on the links, see
+	// simnet.Pair.Observe. Carried tells which events a datagram has.
+	Observe func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte)
+}
+
+// Change is how the links are from a moment on.
+type Change struct {
+	At   time.Duration
+	Link simnet.Config
+}
+
+// Run plays traffic over a link that stays as it is.
 func Run(seed uint64, cfg ackbits.Config, link simnet.Config, traffic Traffic) Result {
+	g := Game{Seed: seed, Config: cfg, Link: link, Traffic: traffic}
+	return g.Play()
+}
+
+// Play runs the game from its start. Two runs are the same.
+func (g *Game) Play() Result {
 	clock := new(ackbits.ManualClock)
 	clock.Set(time.Unix(0, 0))
+	cfg, traffic := g.Config, g.Traffic
 	cfg.Clock = clock
-	cfg.Token = seed
+	cfg.Token = g.Seed
 	cfg.PollInterval = time.Second / time.Duration(traffic.TickRate)
 	a, b := newPeer(cfg, traffic, traffic.StateA), newPeer(cfg, traffic, traffic.StateB)
 	a.other, b.other = b, a
-	pair := simnet.NewPair(seed, clock, a, b, link, link)
+	pair := simnet.NewPair(g.Seed, clock, a, b, g.Link, g.Link)
+	if g.Observe != nil {
+		pair.Observe(g.Observe)
+	}
+	for _, c := range g.Weather {
+		pair.At(c.At, func() {
+			pair.Link(simnet.AToB).SetConfig(pair.Now(), c.Link)
+			pair.Link(simnet.BToA).SetConfig(pair.Now(), c.Link)
+		})
+	}
 	a.send = func(datagram []byte) { pair.Send(simnet.AToB, datagram) }
 	b.send = func(datagram []byte) { pair.Send(simnet.BToA, datagram) }
 	a.now, b.now = pair.Now, pair.Now
@@ -102,6 +135,30 @@ func Run(seed uint64, cfg ackbits.Config, link simnet.Config, traffic Traffic) R
 	}
 	return r
 }
+
+// Carried appends the events that a session's datagram carries to dst, alone or
+// beside a payload of the application's. Data aliases datagram.
+func Carried(dst []ackbits.Event, datagram []byte) []ackbits.Event {
+	h, list, err := ackbits.ParseHeader(datagram)
+	if err == nil && h.Type == ackbits.TypeBundle && len(list) > 1 {
+		list = list[1:] // the inner type
+	} else if err != nil || h.Type != ackbits.TypeEvent || len(list) == 0 {
+		return dst
+	}
+	end := 1
+	for range list[0] {
+		if len(list) < end+4 {
+			return dst
+		}
+		end += 4 + int(binary.LittleEndian.Uint16(list[end+2:]))
+	}
+	dst, _ = ackbits.ParseEvents(dst, list[:min(end, len(list))])
+	return dst
+}
+
+// Number returns the number of an event of a Game, which each side counts from
+// 0.
+func Number(e ackbits.Event) int { return int(binary.LittleEndian.Uint64(e.Data)) }
 
 // peer is one side of the game.
 type peer struct {
@@ -155,7 +212,7 @@ func (p *peer) take(datagram []byte) {
 		return // a session that has ended; Run reports it
 	}
 	for _, e := range in.Events {
-		k := int(binary.LittleEndian.Uint64(e.Data))
+		k := Number(e)
 		if p.received = slices.Grow(p.received, max(0, k+1-len(p.received))); k >= len(p.received) {
 			p.received = p.received[:k+1]
 		}
@@ -215,18 +272,21 @@ func (p *peer) tick() {
 
 // eventsNow is how many events this tick sends.
 func (p *peer) eventsNow() int {
-	t := &p.traffic
-	switch {
-	case p.quiet:
+	if p.quiet {
 		return 0
-	case t.Burst > 0:
-		if p.ticks%max(1, int(t.BurstGap*time.Duration(t.TickRate)/time.Second)) == 0 {
-			return t.Burst
-		}
-		return 0
-	default:
-		return (p.ticks+1)*t.EventRate/t.TickRate - p.ticks*t.EventRate/t.TickRate
 	}
+	return p.traffic.Events(p.ticks)
+}
+
+// Events is how many events each side sends at a tick, the first being 0.
+func (t *Traffic) Events(tick int) int {
+	if t.Burst == 0 {
+		return (tick+1)*t.EventRate/t.TickRate - tick*t.EventRate/t.TickRate
+	}
+	if (tick+1)%max(1, int(t.BurstGap*time.Duration(t.TickRate)/time.Second)) == 0 {
+		return t.Burst
+	}
+	return 0
 }
 
 // every reports whether something that happens rate times a second, out of ticks

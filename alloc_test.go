@@ -1,0 +1,237 @@
+package ackbits
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shuffler is a link that loses, duplicates and reorders datagrams, and
+// allocates nothing.
+type shuffler struct {
+	rng   *rand.Rand
+	slots [16]struct {
+		bytes [MaxDatagramSize]byte
+		n     int
+		ticks int // until it arrives; 0: free
+	}
+}
+
+func (l *shuffler) send(datagram []byte) {
+	if l.rng.IntN(10) == 0 {
+		return // lost
+	}
+	for copies := 1 + l.rng.IntN(20)/19; copies > 0; copies-- {
+		for i := range l.slots {
+			if s := &l.slots[i]; s.ticks == 0 {
+				s.n = copy(s.bytes[:], datagram)
+				s.ticks = 1 + l.rng.IntN(4)
+				break
+			}
+		}
+	}
+}
+
+func (l *shuffler) arrive(to func(datagram []byte)) {
+	for i := range l.slots {
+		s := &l.slots[i]
+		if s.ticks == 0 {
+			continue
+		}
+		if s.ticks--; s.ticks == 0 {
+			to(s.bytes[:s.n])
+		}
+	}
+}
+
+// allocations counts those of n calls after as many to warm up.
+func allocations(n int, f func()) float64 {
+	return testing.AllocsPerRun(1, func() {
+		for range n {
+			f()
+		}
+	})
+}
+
+func allocForms(t *testing.T, test func(t *testing.T, cfg Config)) {
+	for bits := range 8 {
+		cfg := Config{Wide: bits&1 != 0, Outcomes: bits&2 != 0, Backlog: bits & 4 * 20}
+		t.Run(fmt.Sprintf("wide=%t,outcomes=%t,backlog=%d", cfg.Wide, cfg.Outcomes, cfg.Backlog),
+			func(t *testing.T) { test(t, cfg) })
+	}
+}
+
+const tick = time.Second / 60
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	allocForms(t, func(t *testing.T, cfg Config) {
+		clock := &ManualClock{}
+		cfg.Clock = clock
+		refusal := errors.New("no")
+		n := 0
+		cfg.Accept = func(h Header, _ []byte) error {
+			switch n++; n % 50 {
+			case 0:
+				return refusal
+			case 25:
+				return ErrWithhold
+			}
+			return nil
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		var ends [2]*Session
+		var links [2]shuffler
+		for i := range ends {
+			var err error
+			ends[i], err = NewSession(cfg)
+			require.NoError(t, err)
+			links[i].rng = rng
+		}
+		var in, out [MaxDatagramSize]byte
+		var events [2]uint64
+		receivers := [2]func([]byte){}
+		for i, s := range ends {
+			receivers[i] = func(datagram []byte) {
+				got, _ := s.Receive(in[:copy(in[:], datagram)])
+				events[i] += uint64(len(got.Events))
+				for dg := range s.Due(out[:]) {
+					links[i].send(dg)
+				}
+			}
+		}
+		ticks := 0
+		step := func() {
+			ticks++
+			clock.Advance(tick)
+			for i, s := range ends {
+				links[1-i].arrive(receivers[i])
+				for range ticks % 3 {
+					s.Send(in[:rng.IntN(80)])
+				}
+				if ticks%100 == 0 {
+					s.Send(in[:1000])
+				}
+				if i == 0 || ticks%3 == 0 {
+					dg, _, _ := s.AppendDatagram(out[:0], TypeSnapshot, in[:rng.IntN(200)])
+					links[i].send(dg)
+				}
+				for dg := range s.Due(out[:]) {
+					links[i].send(dg)
+				}
+				for _, ok := s.NextOutcome(); ok; _, ok = s.NextOutcome() {
+				}
+				s.Deadline()
+				s.Stats()
+			}
+		}
+		for range 60 * 60 {
+			step()
+		}
+		require.Zero(t, allocations(10*60, step))
+		for i, s := range ends {
+			require.NoError(t, s.Err())
+			st := s.Stats()
+			require.Greater(t, st.EventsResent, uint64(100))
+			require.Greater(t, st.Duplicates, uint64(30))
+			require.Greater(t, events[i], uint64(4000))
+		}
+	})
+}
+
+func TestChannelsSteadyStateAllocatesNothing(t *testing.T) {
+	allocForms(t, func(t *testing.T, cfg Config) {
+		clock := &ManualClock{}
+		cfg.Clock = clock
+		var ends [2]*ReliableChannel
+		for i := range ends {
+			var err error
+			ends[i], err = NewReliableChannel(cfg)
+			require.NoError(t, err)
+		}
+		rng := rand.New(rand.NewPCG(3, 4))
+		var buf [1000]byte
+		step := func() {
+			clock.Advance(tick)
+			for i, c := range ends {
+				c.Send(buf[:rng.IntN(60)])
+				h, _ := c.NextHeader(TypeEvent)
+				payload := c.AppendDueEvents(buf[:0], h.Sequence, len(buf))
+				if len(payload) == 0 {
+					h.Type = TypeInput
+				}
+				if rng.IntN(10) > 0 {
+					ends[1-i].Receive(h, payload)
+				}
+				for _, ok := c.NextOutcome(); ok; _, ok = c.NextOutcome() {
+				}
+				c.EventsDue(100)
+				c.Deadline()
+			}
+		}
+		for range 60 * 20 {
+			step()
+		}
+		require.Zero(t, allocations(10*60, step))
+		require.Positive(t, ends[0].Stats().EventsResent)
+	})
+}
+
+// What the wire supplies costs an error value that exists and a counter.
+func TestHostileInputAllocatesNothing(t *testing.T) {
+	inBothForms(t, func(t *testing.T, wide bool) {
+		for name, bad := range hostile(wide) {
+			t.Run(name, func(t *testing.T) {
+				refusal := errors.New("no")
+				clock := &ManualClock{}
+				s, err := NewSession(Config{Clock: clock, Wide: wide, Accept: func(h Header, _ []byte) error {
+					if h.Type == TypeInput {
+						return ErrWithhold
+					}
+					return refusal
+				}})
+				require.NoError(t, err)
+				s.Receive(Header{Wide: wide, Type: TypeHeartbeat, Sequence: 300, Ack: nothingYet}.AppendTo(nil))
+				require.Zero(t, allocations(1, func() { s.Receive(bad) }), "a second copy already")
+			})
+		}
+	})
+}
+
+// hostile is a collection of datagrams that are refused, or mean nothing.
+func hostile(wide bool) map[string][]byte {
+	make := func(typ Type, seq uint16, payload ...byte) []byte {
+		h := Header{Wide: wide, Type: typ, Sequence: seq, Ack: 4000, AckBits: 1<<64 - 1}
+		return append(h.AppendTo(nil), payload...)
+	}
+	list := func(n int, id uint16) []byte {
+		payload := []byte{byte(n)}
+		for i := range n {
+			payload = append(payload, byte(id+uint16(i)), byte((id+uint16(i))>>8), 0, 0)
+		}
+		return payload
+	}
+	foreign := make(TypeHeartbeat, 301)
+	foreign[5]++
+	format := make(TypeHeartbeat, 301)
+	format[0] ^= 1
+	return map[string][]byte{
+		"empty":            {},
+		"short":            make(TypeHeartbeat, 301)[:17],
+		"oversize":         append(make(TypeHeartbeat, 301), list(254, 0)[:1]...),
+		"format":           format,
+		"token":            foreign,
+		"type":             make(9, 301),
+		"payload":          make(TypeHeartbeat, 301, 1),
+		"no events":        make(TypeEvent, 301, 0),
+		"rejected":         make(TypeSnapshot, 301, 1, 2, 3),
+		"withheld":         make(TypeInput, 301, 1, 2, 3),
+		"stale events":     make(TypeEvent, 1, list(255, 0)...),
+		"duplicate events": make(TypeEvent, 300, list(255, 0)...),
+		"stale input":      make(TypeSnapshot, 300+32768),
+		"late disconnect":  make(TypeDisconnect, 299),
+	}
+}

@@ -1,0 +1,71 @@
+package ackbits
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An Input with the two events of section 5.2 ahead of it.
+var goldenBundle = append(append([]byte{3}, goldenList...), 0x11, 0x22)
+
+func TestBundleIsTypeThenListThenPayload(t *testing.T) {
+	before := Event{ID: 7}
+	inner, events, rest, err := parseBundle([]Event{before}, goldenBundle)
+	require.NoError(t, err)
+	require.Equal(t, TypeInput, inner)
+	require.Equal(t, append([]Event{before}, goldenEvents...), events)
+	require.Equal(t, []byte{0x11, 0x22}, rest)
+}
+
+// R12: the payload of an empty application datagram is empty, not nil.
+func TestBundleMayEndWithItsList(t *testing.T) {
+	inner, events, rest, err := parseBundle(nil, goldenBundle[:12])
+	require.NoError(t, err)
+	require.Equal(t, TypeInput, inner)
+	require.Equal(t, goldenEvents, events)
+	require.NotNil(t, rest)
+	require.Empty(t, rest)
+}
+
+func TestOnlyTypesOfTheApplicationAreBundled(t *testing.T) {
+	for kind := range 256 {
+		payload := append([]byte{byte(kind)}, goldenBundle[1:]...)
+		if Type(kind).application() {
+			inner, _, _, err := parseBundle(nil, payload)
+			require.NoError(t, err)
+			require.Equal(t, Type(kind), inner)
+		} else {
+			requireBundleRefused(t, payload)
+		}
+	}
+}
+
+func TestBundleWithABadListIsRefused(t *testing.T) {
+	for n := range 12 {
+		requireBundleRefused(t, goldenBundle[:n])
+	}
+	requireBundleRefused(t, []byte{3, 0})
+	requireBundleRefused(t, []byte{3, 0, 1, 2, 3, 4})
+	requireBundleRefused(t, []byte{3, 1, 0, 0, 2, 0, 0xAA})
+	requireBundleRefused(t, []byte{3, 255, 0, 0, 0, 0})
+}
+
+func TestBundlesCostNoAllocation(t *testing.T) {
+	dst := make([]Event, 0, 255)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		for n := range len(goldenBundle) + 1 {
+			_, _, _, _ = parseBundle(dst, goldenBundle[:n])
+		}
+	}))
+}
+
+func requireBundleRefused(t *testing.T, payload []byte) {
+	t.Helper()
+	before := []Event{{ID: 7}}
+	inner, events, rest, err := parseBundle(before, payload)
+	require.Equal(t, ErrPayload, err)
+	require.Zero(t, inner)
+	require.Equal(t, before, events)
+	require.Nil(t, rest)
+}

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"fmt"
+
+	"github.com/ackbits/ackbits/examples/arena/game"
+	"github.com/ackbits/ackbits/examples/arena/proto"
+)
+
+// logLines is how many lines of chat and news a View keeps.
+const logLines = 8
+
+// View is what the player sees.
+type View struct {
+	State   *game.State
+	Names   [game.MaxPlayers]string
+	Scores  [game.MaxPlayers]uint16
+	Log     []string // the latest lines, oldest first
+	Closing string   // what the server said before it went away
+
+	slot    int // ours, once welcome
+	welcome bool
+}
+
+// apply brings the view up to date with an event. It relies on their order: a
+// slot that was left may be taken again at once.
+func (v *View) apply(e proto.Event) {
+	switch e.Kind {
+	case proto.Welcome:
+		v.slot, v.welcome = int(e.Slot), true
+	case proto.Joined:
+		v.Names[e.Slot] = e.Text
+		v.log("%s joined", e.Text)
+	case proto.Left:
+		v.log("%s left: %s", v.name(e.Slot), e.Text)
+		v.Names[e.Slot], v.Scores[e.Slot] = "", 0
+	case proto.Scored:
+		v.Scores[e.Slot] = e.Score
+	case proto.Died:
+		v.log("%s shot %s", v.name(e.By), v.name(e.Slot))
+	case proto.Said:
+		v.log("<%s> %s", v.name(e.Slot), e.Text)
+	case proto.Closing:
+		v.Closing = e.Text
+		v.log("server: %s", e.Text)
+	}
+}
+
+// Me returns the slot of this player; ok is false before the server has told.
+func (v *View) Me() (slot int, ok bool) { return v.slot, v.welcome }
+
+func (v *View) name(slot uint8) string {
+	if name := v.Names[slot]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("player %d", slot)
+}
+
+func (v *View) log(format string, args ...any) {
+	v.Log = append(v.Log, fmt.Sprintf(format, args...))
+	if len(v.Log) > logLines {
+		v.Log = append(v.Log[:0], v.Log[1:]...)
+	}
+}

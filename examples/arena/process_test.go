@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/examples/arena/client"
+	"github.com/ackbits/ackbits/examples/arena/ledger"
+	"github.com/stretchr/testify/require"
+)
+
+// spawn starts the program in a process of its own.
+func spawn(t *testing.T, args string) (cmd *exec.Cmd, log *bufio.Scanner) {
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asArena+"="+args)
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill() })
+	return cmd, bufio.NewScanner(stderr)
+}
+
+// spawnServer starts a server and returns where it listens.
+func spawnServer(t *testing.T, args string) (*exec.Cmd, netip.AddrPort) {
+	cmd, log := spawn(t, "serve -http= "+args)
+	for log.Scan() {
+		if _, rest, ok := strings.Cut(log.Text(), "msg=serving addr="); ok {
+			go func() {
+				for log.Scan() { // or the pipe fills up
+				}
+			}()
+			addr, _, _ := strings.Cut(rest, " ")
+			return cmd, netip.MustParseAddrPort(addr)
+		}
+		t.Log(log.Text())
+	}
+	t.Fatal("the server did not start")
+	return nil, netip.AddrPort{}
+}
+
+// A server killed under load and started again: bots notice within 5 s and join
+// the new one; within a session nothing was handed over twice.
+func TestServerKilled(t *testing.T) {
+	t.Parallel()
+	const n = 24
+	file := filepath.Join(t.TempDir(), "server.ledger")
+	victim, addr := spawnServer(t, "-listen 127.0.0.1:0")
+	f := &field{T: t}
+	var second *exec.Cmd
+	f.startSwarm(n, mild, addr, func() {
+		require.NoError(t, second.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, second.Wait())
+	})
+	time.Sleep(time.Second)
+	old := make(map[uint64]bool)
+	for i := range n {
+		old[f.swarm.Token(i)] = true
+	}
+	require.NoError(t, victim.Process.Kill())
+	victim.Wait()
+	killed := time.Now()
+	second, _ = spawnServer(t, "-listen "+addr.String()+" -ledger "+file)
+	f.waitFor(8*time.Second, "all to join again", func() bool {
+		for i := range n {
+			if token := f.swarm.Token(i); token == 0 || old[token] {
+				return false
+			}
+		}
+		return f.swarm.Sum().Playing == n
+	})
+	for i := range n {
+		ends := f.swarm.Ends(i)
+		require.Len(t, ends, 1)
+		require.ErrorIs(t, ends[0].Err, ackbits.ErrTimeout)
+		require.Less(t, ends[0].At.Sub(killed), 5200*time.Millisecond)
+	}
+	time.Sleep(time.Second)
+	f.stop()
+	ours, err := readLedger(file)
+	require.NoError(t, err)
+	theirs, err := ledger.Read(&f.theirs)
+	require.NoError(t, err)
+	r := ledger.Compare(ours, theirs)
+	t.Log(r)
+	require.Empty(t, r.Problems)
+	require.Equal(t, n, r.Sessions)
+	require.Equal(t, n, r.OneSided, "the killed server's ledger is gone")
+}
+
+// SIGTERM tells every player why the game is over, and the ledgers are clean.
+func TestServerTerminated(t *testing.T) {
+	t.Parallel()
+	const n = 16
+	file := filepath.Join(t.TempDir(), "server.ledger")
+	cmd, addr := spawnServer(t, "-listen 127.0.0.1:0 -ledger "+file)
+	f := &field{T: t}
+	f.startSwarm(n, mild, addr, func() {})
+	time.Sleep(time.Second)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+	f.waitFor(6*time.Second, "all to hear of it", func() bool {
+		for i := range n {
+			if len(f.swarm.Ends(i)) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for i := range n {
+		require.ErrorIs(t, f.swarm.Ends(i)[0].Err, client.ErrGoodbye)
+	}
+	f.stop()
+	ours, err := readLedger(file)
+	require.NoError(t, err)
+	theirs, err := ledger.Read(&f.theirs)
+	require.NoError(t, err)
+	r := ledger.Compare(ours, theirs)
+	require.Empty(t, r.Problems)
+	require.Equal(t, n, r.Sessions)
+}
+
+// The program without arguments, only shorter, and bots against a server of
+// another process: both end with clean ledgers and without an error.
+func TestWholeProgram(t *testing.T) {
+	t.Parallel()
+	all, log := spawn(t, "-t 2s")
+	var said bytes.Buffer
+	for log.Scan() {
+		said.WriteString(log.Text() + "\n")
+	}
+	require.NoError(t, all.Wait(), said.String())
+
+	dir := t.TempDir()
+	server, addr := spawnServer(t, "-listen 127.0.0.1:0 -ledger "+dir+"/server")
+	bots, _ := spawn(t, "bots -n 20 -t 2s -join "+addr.String()+" -ledger "+dir+"/bots")
+	require.NoError(t, bots.Wait())
+	require.NoError(t, server.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, server.Wait())
+	require.NoError(t, run(t.Context(), []string{"compare", dir + "/server", dir + "/bots"}))
+}

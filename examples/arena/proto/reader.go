@@ -1,0 +1,80 @@
+package proto
+
+import (
+	"encoding/binary"
+	"unicode"
+	"unicode/utf8"
+)
+
+// reader reads values off a payload. Once it has failed it returns zeros, so
+// that only the end needs a check.
+type reader struct {
+	rest   []byte
+	failed bool
+}
+
+func (r *reader) take(n int) []byte {
+	if len(r.rest) < n {
+		r.failed = true
+	}
+	if r.failed {
+		return make([]byte, 8)[:n] // no value is longer, and it stays on the stack
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) u8() uint8   { return r.take(1)[0] }
+func (r *reader) u16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
+func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+// text reads a length and so many bytes of printable UTF-8.
+func (r *reader) text(limit int) string {
+	n := int(r.u8())
+	if n > limit || n > len(r.rest) {
+		r.failed = true
+	}
+	if r.failed {
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	if !printable(s) {
+		r.failed = true
+		return ""
+	}
+	return s
+}
+
+// printable reports whether a text is fit for a terminal: control characters
+// and escape sequences are not.
+func printable(s string) bool {
+	for _, c := range s {
+		if c == utf8.RuneError || !unicode.IsPrint(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// Clip makes a text of the user's fit to be sent: printable and at most limit
+// bytes.
+func Clip(s string, limit int) string {
+	clean := make([]byte, 0, limit)
+	for _, c := range s {
+		if c == utf8.RuneError || !unicode.IsPrint(c) {
+			continue
+		}
+		if len(clean)+utf8.RuneLen(c) > limit {
+			break
+		}
+		clean = utf8.AppendRune(clean, c)
+	}
+	return string(clean)
+}
+
+func appendText(dst []byte, s string) []byte {
+	dst = append(dst, byte(len(s)))
+	return append(dst, s...)
+}

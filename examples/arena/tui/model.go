@@ -1,0 +1,162 @@
+// Package tui draws the arena in a terminal and reads its keys.
+package tui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/ackbits/ackbits/examples/arena/client"
+	"github.com/ackbits/ackbits/examples/arena/game"
+	"github.com/ackbits/ackbits/examples/arena/proto"
+)
+
+// Player is a client with its socket.
+type Player interface {
+	// Poll takes in what has arrived, and sends the buttons and what is due.
+	Poll(held game.Buttons)
+	Say(text string) (ok bool)
+	Leave()
+	Playing() bool
+	Over() error // why it has ended
+	View() *client.View
+	Network() client.Network
+}
+
+// hold is how long a key counts as held in a terminal that does not tell when it
+// is let go: longer than the pause before a key repeats would feel like ice,
+// shorter than between two repeats would stutter.
+const hold = 250 * time.Millisecond
+
+// parting is how long a player who left stays to let the goodbye go out.
+const parting = 300 * time.Millisecond
+
+var keys = map[string]game.Buttons{
+	"up": game.Up, "w": game.Up, "k": game.Up,
+	"down": game.Down, "s": game.Down, "j": game.Down,
+	"left": game.Left, "a": game.Left, "h": game.Left,
+	"right": game.Right, "d": game.Right, "l": game.Right,
+	"space": game.Fire,
+}
+
+// Model is the terminal client as Bubble Tea runs it.
+type Model struct {
+	player        Player
+	width, height int
+
+	releases bool // the terminal tells when a key is let go
+	held     game.Buttons
+	until    [8]time.Time // by bit of Buttons: when it is let go by itself
+
+	typing  bool
+	line    []rune
+	leaving time.Time // when we asked to leave
+}
+
+// New returns a model that plays.
+func New(player Player) *Model { return &Model{player: player, width: 80, height: 24} }
+
+type tickMsg time.Time
+
+func tick() tea.Cmd {
+	return tea.Tick(time.Second/game.TickRate, func(t time.Time) tea.Msg { return tickMsg(t) })
+}
+
+// Init is of tea.Model.
+func (m *Model) Init() tea.Cmd { return tick() }
+
+// Update is of tea.Model.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyboardEnhancementsMsg:
+		m.releases = msg.SupportsEventTypes()
+	case tea.KeyPressMsg:
+		return m, m.press(msg, time.Now())
+	case tea.KeyReleaseMsg:
+		m.held &^= keys[tea.Key(msg).Keystroke()]
+	case tickMsg:
+		return m, m.tick(time.Time(msg))
+	}
+	return m, nil
+}
+
+// tick plays a sixtieth of a second.
+func (m *Model) tick(now time.Time) tea.Cmd {
+	if !m.releases {
+		for bit, until := range m.until {
+			if now.After(until) {
+				m.held &^= 1 << bit
+			}
+		}
+	}
+	m.player.Poll(m.held)
+	if !m.leaving.IsZero() && now.Sub(m.leaving) >= parting {
+		return tea.Quit
+	}
+	return tick()
+}
+
+// press handles a key.
+func (m *Model) press(msg tea.KeyPressMsg, now time.Time) tea.Cmd {
+	key := msg.String()
+	if m.player.Over() != nil && m.leaving.IsZero() {
+		return tea.Quit // the reason was shown
+	}
+	if key == "ctrl+c" {
+		m.leave(now)
+		return nil
+	}
+	if m.typing {
+		m.typed(key, msg.Text)
+		return nil
+	}
+	switch key {
+	case "q":
+		m.leave(now)
+	case "enter", "t":
+		m.typing, m.held = true, 0
+	default:
+		button := keys[key]
+		m.held |= button
+		for bit := range m.until {
+			if button>>bit&1 != 0 {
+				m.until[bit] = now.Add(hold)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Model) leave(now time.Time) {
+	if m.leaving.IsZero() {
+		m.player.Leave()
+		m.leaving = now
+	}
+}
+
+// typed edits the line of chat.
+func (m *Model) typed(key, text string) {
+	switch key {
+	case "enter":
+		if len(m.line) > 0 {
+			m.player.Say(string(m.line))
+		}
+		m.typing, m.line = false, nil
+	case "esc":
+		m.typing, m.line = false, nil
+	case "backspace":
+		m.line = m.line[:max(len(m.line)-1, 0)]
+	default:
+		m.line = []rune(proto.Clip(string(m.line)+text, proto.MaxText))
+	}
+}
+
+// View is of tea.Model.
+func (m *Model) View() tea.View {
+	v := tea.NewView(m.render())
+	v.AltScreen = true
+	v.WindowTitle = "arena"
+	v.KeyboardEnhancements.ReportEventTypes = true
+	return v
+}

@@ -1,0 +1,162 @@
+package tui_test
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/ackbits/ackbits/examples/arena/client"
+	"github.com/ackbits/ackbits/examples/arena/game"
+	"github.com/ackbits/ackbits/examples/arena/tui"
+	"github.com/stretchr/testify/require"
+)
+
+// fake is a player without a network.
+type fake struct {
+	view    client.View
+	network client.Network
+	over    error
+	held    game.Buttons // at the last Poll
+	said    []string
+}
+
+func (f *fake) Poll(held game.Buttons)  { f.held = held }
+func (f *fake) Say(text string) bool    { f.said = append(f.said, text); return true }
+func (f *fake) Leave()                  { f.over = errors.New("we left") }
+func (f *fake) Playing() bool           { return f.over == nil }
+func (f *fake) Over() error             { return f.over }
+func (f *fake) View() *client.View      { return &f.view }
+func (f *fake) Network() client.Network { return f.network }
+
+// table is a terminal by hand.
+type table struct {
+	*testing.T
+	fake  *fake
+	model tea.Model
+}
+
+func newTable(t *testing.T) *table {
+	f := &fake{}
+	f.view.State = new(game.State)
+	return &table{T: t, fake: f, model: tui.New(f)}
+}
+
+func (t *table) send(msg tea.Msg) (cmd tea.Cmd) {
+	t.model, cmd = t.model.Update(msg)
+	return cmd
+}
+
+func (t *table) press(keys ...tea.Key) {
+	for _, key := range keys {
+		t.send(tea.KeyPressMsg(key))
+	}
+}
+
+func (t *table) typeText(text string) {
+	for _, c := range text {
+		t.press(tea.Key{Code: c, Text: string(c)})
+	}
+}
+
+// tick waits for the next tick and lets the model poll.
+func (t *table) tick() tea.Cmd { return t.send(t.model.Init()()) }
+
+func (t *table) screen() string {
+	return regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(t.model.View().Content, "")
+}
+
+var (
+	right = tea.Key{Code: tea.KeyRight}
+	space = tea.Key{Code: tea.KeySpace, Text: " "}
+	enter = tea.Key{Code: tea.KeyEnter}
+)
+
+// Keys are held for a moment in a terminal that does not tell when they are let
+// go, and until then in one that does.
+func TestKeys(t *testing.T) {
+	table := newTable(t)
+	table.press(right, space)
+	table.tick()
+	require.Equal(t, game.Right|game.Fire, table.fake.held)
+	time.Sleep(300 * time.Millisecond)
+	table.tick()
+	require.Zero(t, table.fake.held)
+
+	table.send(tea.KeyboardEnhancementsMsg{Flags: 2})
+	table.press(tea.Key{Code: 'w', Text: "w"})
+	time.Sleep(300 * time.Millisecond)
+	table.tick()
+	require.Equal(t, game.Up, table.fake.held)
+	table.send(tea.KeyReleaseMsg(tea.Key{Code: 'w', Text: "w"}))
+	table.tick()
+	require.Zero(t, table.fake.held)
+}
+
+// A line of chat is typed without moving anybody, and may be given up.
+func TestChat(t *testing.T) {
+	table := newTable(t)
+	table.press(enter)
+	table.typeText("hi theree")
+	table.press(tea.Key{Code: tea.KeyBackspace})
+	require.Contains(t, table.screen(), "say: hi there▏")
+	table.press(enter)
+	table.press(enter)
+	table.typeText("never mind")
+	table.press(tea.Key{Code: tea.KeyEscape})
+	table.press(enter, enter)
+	table.tick()
+	require.Equal(t, []string{"hi there"}, table.fake.said)
+	require.Zero(t, table.fake.held)
+}
+
+// The screen shows the arena around us, the scores and the network, in a
+// terminal of any size.
+func TestScreen(t *testing.T) {
+	server := newPair(t)
+	server.tell()
+	table := newTable(t)
+	table.fake.view = *server.client.View()
+	table.fake.network.RTT = 63 * time.Millisecond
+	table.fake.network.Delivered, table.fake.network.Lost = 95, 5
+	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 200, Height: 60}, {Width: 20, Height: 8}, {Width: 1, Height: 1}} {
+		table.send(size)
+		screen := table.screen()
+		require.Contains(t, screen, "▶", "us, facing right")
+		require.Contains(t, screen, "rtt 63 ms")
+		require.Contains(t, screen, "loss 5.0%")
+		require.Contains(t, screen, "Ann  ♥♥")
+		require.Contains(t, screen, "2 players")
+	}
+	table.send(tea.WindowSizeMsg{Width: 140, Height: 42})
+	screen := table.screen()
+	require.Contains(t, screen, "▲", "the other one")
+	require.Contains(t, screen, "•", "a shot")
+	require.Contains(t, screen, "█", "a wall")
+	require.Regexp(t, `Bob +7`, screen)
+	require.Less(t, strings.Index(screen, "Bob "), strings.Index(screen, "Ann  "), "the best first")
+	require.Contains(t, screen, "<Bob> hello")
+	for line := range strings.SplitSeq(screen, "\n") {
+		require.LessOrEqual(t, lipgloss.Width(line), 140)
+	}
+}
+
+// The end is told with its reason, and any key leaves; q says goodbye first.
+func TestEnd(t *testing.T) {
+	table := newTable(t)
+	table.fake.over = errors.New("the server is full")
+	require.Contains(t, table.screen(), "over: the server is full")
+	cmd := table.send(tea.KeyPressMsg(right))
+	require.NotNil(t, cmd)
+	require.Equal(t, tea.QuitMsg{}, cmd())
+
+	table = newTable(t)
+	table.press(tea.Key{Code: 'q', Text: "q"})
+	require.Error(t, table.fake.over, "the player has left")
+	require.Contains(t, table.screen(), "leaving")
+	time.Sleep(350 * time.Millisecond)
+	require.Equal(t, tea.QuitMsg{}, table.tick()(), "after the goodbye went out")
+}

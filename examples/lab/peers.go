@@ -1,0 +1,445 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/big"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pion/sctp"
+	"github.com/quic-go/quic-go"
+	"github.com/xtaci/kcp-go/v5"
+
+	"github.com/ackbits/ackbits/internal/scenario"
+	"github.com/ackbits/ackbits/internal/simnet"
+)
+
+// A peer is another library. It reads the clock itself, and most start
+// goroutines, so each game runs in a bubble of testing/synctest, in which the
+// clock jumps to the next thing that anyone waits for.
+type peer struct {
+	name, about string
+	// open connects the two ends. Messages that arrive go to the game.
+	open func(g *peerGame) (peerConn, error)
+}
+
+// peerConn is a connection. The game calls it from one goroutine.
+type peerConn interface {
+	send(from int, message []byte) error
+	tick() // after the messages of a tick
+	close()
+}
+
+var peers = []peer{
+	{"kcp", "kcp-go's core, NoDelay(1, 10, 2, 1), windows of 256, acknowledgements at once, flush on each tick", openKCP},
+	{"quic", "quic-go, one stream each way, defaults", openQUIC},
+	{"quic-streams", "quic-go, a stream for each message, defaults", openQUICStreams},
+	{"sctp", "pion/sctp, unordered and reliable, RTO max 250 ms", openSCTP},
+}
+
+// missingPeers are the ones that the comparison would like to have.
+var missingPeers = []struct{ Name, Why string }{
+	{"ENet", "is a C library that needs a C compiler and keeps its clock and its sockets in globals, so that one game at a time could run; internal/bench measures what it costs"},
+	{"KCP with FEC", "kcp-go has it in its UDPSession only, which is flushed by a scheduler that all sessions of a process share and that no bubble contains"},
+	{"RakNet, Netcode", "no Go module of either could be had that is kept up"},
+}
+
+// peerGame is one game of a peer.
+type peerGame struct {
+	mu        sync.Mutex
+	start     time.Time
+	links     [2]*peerLink // by sender
+	traffic   scenario.Traffic
+	sentAt    [2][]time.Duration // by sender and number
+	received  [2][]bool
+	latencies []time.Duration
+	twice     int
+}
+
+// drain is how long what is under way at the end is waited for.
+const drain = time.Minute
+
+// play runs a game. The connection is made over a perfect link, for how long a
+// handshake takes is not the question here.
+func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scenario.Traffic) (r scenario.Result) {
+	synctest.Test(t, func(*testing.T) {
+		g := &peerGame{start: time.Now(), traffic: traffic}
+		for i := range g.links {
+			g.links[i] = newPeerLink(i+1, simnet.NewLink(seed*2+uint64(i), simnet.Config{Delay: link.Delay}))
+		}
+		g.links[0].other, g.links[1].other = g.links[1], g.links[0]
+		conn, err := p.open(g)
+		if err != nil {
+			r.Err = err
+			return
+		}
+		for _, l := range g.links {
+			l.become(link)
+		}
+		r.Err = g.run(conn)
+		r.Latencies, r.Twice = g.latencies, g.twice
+		slices.Sort(r.Latencies)
+		var bytes int
+		for i, l := range g.links {
+			r.Sent += len(g.sentAt[i])
+			bytes += l.bytes
+		}
+		r.Bytes = float64(bytes) / float64(max(r.Sent, 1))
+		conn.close()
+		time.Sleep(time.Minute) // for goroutines that take their time to end
+		synctest.Wait()
+	})
+	return r
+}
+
+func (g *peerGame) run(conn peerConn) error {
+	g.start = time.Now()
+	ticks := int(g.traffic.Duration * time.Duration(g.traffic.TickRate) / time.Second)
+	message := make([]byte, g.traffic.EventSize)
+	last := ticks + int(drain*time.Duration(g.traffic.TickRate)/time.Second)
+	for tick := range last {
+		time.Sleep(time.Until(g.start.Add(time.Duration(tick) * time.Second / time.Duration(g.traffic.TickRate))))
+		synctest.Wait()
+		if tick < ticks {
+			for range g.traffic.Events(tick) {
+				for from := range g.sentAt {
+					g.mu.Lock()
+					binary.LittleEndian.PutUint64(message, uint64(len(g.sentAt[from])))
+					g.sentAt[from] = append(g.sentAt[from], time.Since(g.start))
+					g.received[from] = append(g.received[from], false)
+					g.mu.Unlock()
+					if err := conn.send(from, message); err != nil {
+						return err
+					}
+				}
+			}
+		} else if g.done() {
+			break
+		}
+		conn.tick()
+	}
+	return nil
+}
+
+func (g *peerGame) done() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.latencies) == len(g.sentAt[0])+len(g.sentAt[1])
+}
+
+// deliver takes a message that arrived.
+func (g *peerGame) deliver(from int, message []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := int(binary.LittleEndian.Uint64(message))
+	if g.received[from][k] {
+		g.twice++
+		return
+	}
+	g.received[from][k] = true
+	g.latencies = append(g.latencies, time.Since(g.start)-g.sentAt[from][k])
+}
+
+// peerLink is one end of the path: what is written goes over the link to the
+// other. It is a net.PacketConn and a net.Conn, see socket.go.
+type peerLink struct {
+	mu    sync.Mutex
+	ready sync.Cond
+	link  *simnet.Link
+	start time.Time
+	timer *time.Timer
+	other *peerLink
+	port  int
+	bytes int // written, with the headers of UDP and IP
+
+	arrive  func(datagram []byte) // if nil, datagrams wait to be read
+	waiting [][]byte
+	expired bool
+	closed  bool
+}
+
+func newPeerLink(port int, link *simnet.Link) *peerLink {
+	l := &peerLink{link: link, port: port, start: time.Now()}
+	l.ready.L = &l.mu
+	l.timer = time.AfterFunc(time.Hour, l.pump)
+	return l
+}
+
+// become changes the weather and counts from here on.
+func (l *peerLink) become(cfg simnet.Config) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.link.SetConfig(time.Since(l.start), cfg)
+	l.bytes = 0
+}
+
+// send puts a datagram on the way.
+func (l *peerLink) send(datagram []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.link.Send(time.Since(l.start), datagram)
+	l.bytes += len(datagram) + simnet.UDPOverIPv4
+	l.arm()
+}
+
+func (l *peerLink) arm() {
+	if at, ok := l.link.Next(); ok {
+		l.timer.Reset(at - time.Since(l.start))
+	}
+}
+
+// pump hands over what has arrived.
+func (l *peerLink) pump() {
+	for {
+		l.mu.Lock()
+		datagram, ok := l.link.Receive(time.Since(l.start))
+		if !ok {
+			l.arm()
+			l.mu.Unlock()
+			return
+		}
+		datagram = slices.Clone(datagram)
+		l.mu.Unlock()
+		l.other.take(datagram)
+	}
+}
+
+func (l *peerLink) take(datagram []byte) {
+	l.mu.Lock()
+	if l.arrive == nil {
+		l.waiting = append(l.waiting, datagram)
+		l.ready.Signal()
+		l.mu.Unlock()
+		return
+	}
+	l.mu.Unlock()
+	l.arrive(datagram)
+}
+
+// KCP.
+
+type kcpConn struct {
+	mu   sync.Mutex
+	ends [2]*kcp.KCP
+}
+
+func openKCP(g *peerGame) (peerConn, error) {
+	c := new(kcpConn)
+	buf := make([]byte, 2048)
+	for i := range c.ends {
+		end := kcp.NewKCP(1, func(buf []byte, size int) { g.links[i].send(buf[:size]) })
+		end.NoDelay(1, 10, 2, 1)
+		end.WndSize(256, 256)
+		c.ends[i] = end
+		g.links[i].arrive = func(datagram []byte) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			end.Input(datagram, kcp.IKCP_PACKET_REGULAR, true)
+			for n := end.Recv(buf); n >= 0; n = end.Recv(buf) {
+				g.deliver(1-i, buf[:n])
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c *kcpConn) send(from int, message []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ends[from].Send(message) < 0 {
+		return errors.New("kcp: Send failed")
+	}
+	return nil
+}
+
+func (c *kcpConn) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, end := range c.ends {
+		end.Update()
+	}
+}
+
+func (c *kcpConn) close() {}
+
+// QUIC.
+
+type quicConn struct {
+	game       *peerGame
+	transports [2]*quic.Transport
+	listener   *quic.Listener
+	ends       [2]*quic.Conn
+	streams    [2]*quic.SendStream // nil: one for each message
+}
+
+func openQUIC(g *peerGame) (peerConn, error) {
+	c, err := dialQUIC(g)
+	if err != nil {
+		return nil, err
+	}
+	for i, end := range c.ends {
+		if c.streams[i], err = end.OpenUniStream(); err != nil {
+			return nil, err
+		}
+		go func() { // what the other end sends
+			in, err := end.AcceptUniStream(context.Background())
+			message := make([]byte, g.traffic.EventSize)
+			for err == nil {
+				if _, err = io.ReadFull(in, message); err == nil {
+					g.deliver(1-i, message)
+				}
+			}
+		}()
+	}
+	return c, nil
+}
+
+func openQUICStreams(g *peerGame) (peerConn, error) {
+	c, err := dialQUIC(g)
+	if err != nil {
+		return nil, err
+	}
+	for i, end := range c.ends {
+		go func() {
+			for {
+				in, err := end.AcceptUniStream(context.Background())
+				if err != nil {
+					return
+				}
+				go func() {
+					if message, err := io.ReadAll(in); err == nil {
+						g.deliver(1-i, message)
+					}
+				}()
+			}
+		}()
+	}
+	return c, nil
+}
+
+func (c *quicConn) send(from int, message []byte) error {
+	if s := c.streams[from]; s != nil {
+		_, err := s.Write(message)
+		return err
+	}
+	s, err := c.ends[from].OpenUniStream()
+	if err != nil {
+		return err
+	}
+	if _, err := s.Write(message); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func (c *quicConn) tick() {}
+
+func (c *quicConn) close() {
+	for _, end := range c.ends {
+		_ = end.CloseWithError(0, "")
+	}
+	_ = c.listener.Close()
+	for i, t := range c.transports {
+		_ = t.Close()
+		_ = c.game.links[i].Close()
+	}
+}
+
+func certificate() (tls.Certificate, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, err
+}
+
+func dialQUIC(g *peerGame) (c *quicConn, err error) {
+	cert, err := certificate()
+	if err != nil {
+		return nil, err
+	}
+	const protocol = "lab"
+	cfg := &quic.Config{MaxIncomingUniStreams: 1 << 20, MaxIdleTimeout: time.Hour}
+	c = &quicConn{game: g}
+	for i := range c.transports {
+		c.transports[i] = &quic.Transport{Conn: g.links[i]}
+	}
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protocol}}
+	if c.listener, err = c.transports[0].Listen(server, cfg); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	client := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}} // both ends are ours
+	if c.ends[1], err = c.transports[1].Dial(ctx, g.links[0].LocalAddr(), client, cfg); err != nil {
+		return nil, err
+	}
+	c.ends[0], err = c.listener.Accept(ctx)
+	return c, err
+}
+
+// SCTP.
+
+type sctpConn struct {
+	game    *peerGame
+	ends    [2]*sctp.Association
+	streams [2]*sctp.Stream
+}
+
+func openSCTP(g *peerGame) (peerConn, error) {
+	c := &sctpConn{game: g}
+	conn := func(i int) sctp.AssociationOption { return sctp.WithNetConn(g.links[i]) }
+	dialled := make(chan error, 1)
+	go func() {
+		var err error
+		c.ends[1], err = sctp.ClientWithOptions(conn(1), sctp.WithEnableZeroChecksum(true), sctp.WithRTOMax(250))
+		dialled <- err
+	}()
+	var err error
+	c.ends[0], err = sctp.ServerWithOptions(conn(0), sctp.WithEnableZeroChecksum(true), sctp.WithRTOMax(250))
+	if err = errors.Join(err, <-dialled); err != nil {
+		return nil, err
+	}
+	for i, end := range c.ends {
+		if c.streams[i], err = end.OpenStream(1, sctp.PayloadTypeWebRTCBinary); err != nil {
+			return nil, err
+		}
+		c.streams[i].SetReliabilityParams(true, sctp.ReliabilityTypeReliable, 0)
+		go func() {
+			message := make([]byte, 2048)
+			for {
+				n, err := c.streams[i].Read(message)
+				if err != nil {
+					return
+				}
+				g.deliver(1-i, message[:n])
+			}
+		}()
+	}
+	return c, nil
+}
+
+func (c *sctpConn) send(from int, message []byte) error {
+	_, err := c.streams[from].Write(message)
+	return err
+}
+
+func (c *sctpConn) tick() {}
+
+func (c *sctpConn) close() {
+	for i, end := range c.ends {
+		_ = end.Close()
+		_ = c.game.links[i].Close()
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !enet
+
+package peers
+
+func enetSubjects() []Subject { return nil }

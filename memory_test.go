@@ -1,0 +1,193 @@
+package ackbits
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The figures of design section 5, measured on the heap: what all sessions take
+// together, divided by their number.
+const (
+	idleLimit = 4 << 10
+	fullLimit = 64 << 10
+)
+
+// couple is two sessions that talk over a perfect link.
+type couple struct{ a, b *Session }
+
+// couples makes n of them, on one clock, and returns how to measure what a
+// session takes.
+func couples(t *testing.T, n int, cfg Config) (all []couple, clock *ManualClock, perSession func() int) {
+	t.Helper()
+	clock = &ManualClock{}
+	cfg.Clock = clock
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	all = make([]couple, n)
+	before := heap()
+	for i := range all {
+		var err error
+		all[i].a, err = NewSession(cfg)
+		require.NoError(t, err)
+		all[i].b, err = NewSession(cfg)
+		require.NoError(t, err)
+	}
+	return all, clock, func() int {
+		used := heap() - before
+		runtime.KeepAlive(all)
+		return used / (2 * n)
+	}
+}
+
+// talk hands what one end has to say to the other, and back.
+func (c couple) talk(t *testing.T, buf []byte) {
+	t.Helper()
+	for _, way := range [2][2]*Session{{c.a, c.b}, {c.b, c.a}} {
+		for datagram, ok := way[0].AppendDue(buf[:0]); ok; datagram, ok = way[0].AppendDue(buf[:0]) {
+			if _, err := way[1].Receive(datagram); err != nil {
+				require.NoError(t, err)
+			}
+		}
+		for _, ok := way[0].NextOutcome(); ok; _, ok = way[0].NextOutcome() {
+		}
+	}
+}
+
+// quiet lets time pass in which only heartbeats flow: for one couple after the
+// other, which is kinder to the processor's cache.
+func quiet(t *testing.T, all []couple, clock *ManualClock, d time.Duration) {
+	t.Helper()
+	var buf [MaxDatagramSize]byte
+	began := clock.Now()
+	for _, c := range all {
+		clock.Set(began)
+		for range int(d / (50 * ms)) {
+			clock.Advance(50 * ms)
+			c.talk(t, buf[:])
+		}
+	}
+}
+
+func memoryForms(t *testing.T, test func(t *testing.T, cfg Config)) {
+	for name, cfg := range map[string]Config{
+		"narrow":           {},
+		"wide":             {Wide: true},
+		"everything":       {Wide: true, Ordered: true, Outcomes: true, Backlog: 1000},
+		"narrow, outcomes": {Outcomes: true},
+	} {
+		t.Run(name, func(t *testing.T) { test(t, cfg) })
+	}
+}
+
+func TestIdleSessionTakesAtMost4KiB(t *testing.T) {
+	memoryForms(t, func(t *testing.T, cfg Config) {
+		n := 5000
+		if testing.Short() || cfg.Wide || cfg.Outcomes {
+			n = 250
+		}
+		all, clock, perSession := couples(t, n, cfg)
+		require.LessOrEqual(t, perSession(), idleLimit, "when new")
+		quiet(t, all, clock, 12*time.Second)
+		require.LessOrEqual(t, perSession(), idleLimit, "after 12 s of heartbeats")
+	})
+}
+
+func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
+	memoryForms(t, func(t *testing.T, cfg Config) {
+		all, clock, perSession := couples(t, 50, cfg)
+		var buf [MaxDatagramSize]byte
+		var event [64]byte
+		for range 3 { // resent, too
+			for _, c := range all {
+				for _, s := range []*Session{c.a, c.b} {
+					for range maxInFlight - s.InFlight() {
+						_, err := s.Send(event[:])
+						require.NoError(t, err)
+					}
+					for range s.Due(buf[:]) {
+					}
+				}
+			}
+			clock.Advance(100 * ms)
+		}
+		require.LessOrEqual(t, perSession(), fullLimit, "all on the wire")
+		for _, c := range all { // all but the first datagram arrive, and wait for it with Ordered
+			lost := true
+			for datagram := range c.a.Due(buf[:]) {
+				if lost {
+					lost = false
+					continue
+				}
+				_, err := c.b.Receive(datagram)
+				require.NoError(t, err)
+			}
+		}
+		require.LessOrEqual(t, perSession(), fullLimit, "most have arrived")
+		quiet(t, all, clock, time.Second)
+		for _, c := range all {
+			require.Zero(t, c.a.InFlight()+c.b.InFlight())
+		}
+		quiet(t, all, clock, 10*time.Second)
+		require.LessOrEqual(t, perSession(), idleLimit, "after 10 s of quiet")
+	})
+}
+
+// A game's rate, and one far beyond, leave nothing behind either.
+func TestBusySessionGivesItsMemoryBack(t *testing.T) {
+	memoryForms(t, func(t *testing.T, cfg Config) {
+		all, clock, perSession := couples(t, 20, cfg)
+		var buf [MaxDatagramSize]byte
+		for range 400 {
+			clock.Advance(ms)
+			for _, c := range all {
+				c.a.Send(buf[:100])
+				datagram, _, err := c.a.AppendDatagram(buf[:0], TypeInput, nil)
+				require.NoError(t, err)
+				_ = datagram // lost
+				c.a.AppendDatagram(buf[:0], TypeInput, nil)
+				if c.a.InFlight() > 200 {
+					c.talk(t, buf[:])
+				}
+			}
+		}
+		quiet(t, all, clock, 1100*ms)
+		quiet(t, all, clock, 10*time.Second)
+		require.LessOrEqual(t, perSession(), idleLimit)
+	})
+}
+
+// One side alone: nobody answers, and it lives by its own clock.
+func TestEndedSessionTakesAtMost4KiB(t *testing.T) {
+	all, clock, perSession := couples(t, 50, Config{Ordered: true})
+	var buf [MaxDatagramSize]byte
+	for _, c := range all {
+		for range 256 {
+			c.a.Send(buf[:64])
+		}
+		for range c.a.Due(buf[:]) {
+		}
+		var payload []byte
+		for id := range uint16(200) { // events that wait for a gap
+			payload = append(payload[:0], 1, byte(id+1), 0, 0, 0)
+			c.a.Receive(append(Header{Type: TypeEvent, Sequence: id, Ack: nothingYet}.AppendTo(nil), payload...))
+		}
+		c.b.Close()
+		for range c.b.Due(buf[:]) {
+		}
+	}
+	clock.Advance(6 * time.Second)
+	for _, c := range all {
+		_, ok := c.a.AppendDue(nil)
+		require.False(t, ok)
+		require.Equal(t, ErrTimeout, c.a.Err())
+	}
+	require.LessOrEqual(t, perSession(), idleLimit)
+}

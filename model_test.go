@@ -1,0 +1,796 @@
+package ackbits
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"time"
+)
+
+// The dumb model: what the library must do, said with sets, lists and scans, in
+// the order of the rules and with no thought of speed. The walks compare a real
+// session with it after every step. Its parts that deal with numbers that wrap
+// take the sizes as a parameter, so that the small worlds can enumerate the very
+// same rules with windows of a few numbers.
+
+// modelSizes are the sizes of the protocol.
+type modelSizes struct {
+	seqs, ids int64 // how many numbers there are before they wrap
+	acks      int64 // bits in a header
+	history   int64 // how many sequences before the newest a tracker remembers
+	span      int64 // of ids that the sender has on the wire
+	window    int64 // of ids from the oldest missing one on, that the receiver takes
+}
+
+func sizesOf(cfg Config) modelSizes {
+	s := modelSizes{seqs: 1 << 16, ids: 1 << 16, acks: 32, history: 64, span: 256, window: 4096}
+	if cfg.Wide {
+		s.acks = 64
+	}
+	if cfg.Ordered {
+		s.window = 256
+	}
+	return s
+}
+
+// wrapped is n modulo size, not negative.
+func wrapped(n, size int64) int64 { return (n%size + size) % size }
+
+// nums is a sorted set of numbers.
+type nums []int64
+
+func (s nums) has(n int64) bool {
+	_, ok := slices.BinarySearch(s, n)
+	return ok
+}
+
+func (s *nums) add(n int64) {
+	if at, ok := slices.BinarySearch(*s, n); !ok {
+		*s = slices.Insert(*s, at, n)
+	}
+}
+
+// below removes the numbers before n and returns how many there were.
+func (s *nums) below(n int64) int {
+	at, _ := slices.BinarySearch(*s, n)
+	*s = slices.Delete(*s, 0, at)
+	return at
+}
+
+// modelTracker is the receiver's side of the acknowledgements. Numbers do not
+// wrap in it; a sequence is read as the nearest number to the newest.
+type modelTracker struct {
+	newest   int64 // one before the first, if nothing was received
+	received nums  // of the newest and those that are remembered before it
+}
+
+func (t *modelTracker) judge(z modelSizes, seq int64) (arrival Arrival, number int64) {
+	ahead := wrapped(seq-t.newest, z.seqs)
+	back := z.seqs - ahead
+	switch {
+	case ahead > 0 && ahead < z.seqs/2:
+		return Newest, t.newest + ahead
+	case len(t.received) == 0 || ahead == z.seqs/2:
+		return Stale, 0
+	case ahead == 0:
+		return Duplicate, t.newest
+	case back > z.history:
+		return Stale, 0
+	case t.received.has(t.newest - back):
+		return Duplicate, t.newest - back
+	}
+	return Late, t.newest - back
+}
+
+func (t *modelTracker) take(z modelSizes, number int64) {
+	t.received.add(number)
+	t.newest = max(t.newest, number)
+	t.received.below(t.newest - z.history)
+}
+
+// header returns what a header of ours says.
+func (t *modelTracker) header(z modelSizes) (ack int64, bits uint64) {
+	for n := range z.acks {
+		if t.received.has(t.newest - 1 - n) {
+			bits |= 1 << n
+		}
+	}
+	return wrapped(t.newest, z.seqs), bits
+}
+
+// modelInbox is the receiver's window of ids.
+type modelInbox struct {
+	base int64 // the oldest missing
+	have nums  // those received that are not before base
+}
+
+func (b *modelInbox) judge(z modelSizes, id int64) (v verdict, number int64) {
+	ahead := wrapped(id-b.base, z.ids)
+	switch {
+	case ahead < z.window:
+		if b.have.has(b.base + ahead) {
+			return idKnown, b.base + ahead
+		}
+		return idNew, b.base + ahead
+	case ahead > z.ids/2:
+		return idKnown, b.base - (z.ids - ahead)
+	}
+	return idOutside, 0
+}
+
+func (b *modelInbox) take(number int64) {
+	b.have.add(number)
+	for b.have.has(b.base) {
+		b.base++
+		b.have.below(b.base)
+	}
+}
+
+// named returns the number of the datagram that an acknowledgement means, where
+// last is the newest sent; not ok for one that is newer, or too far back.
+func named(z modelSizes, last, ack int64) (number int64, ok bool) {
+	age := wrapped(last-ack, z.seqs)
+	return last - age, age < z.seqs/2
+}
+
+type fate uint8
+
+const (
+	open fate = iota
+	arrived
+	missed
+)
+
+// modelDatagram is one that was sent.
+type modelDatagram struct {
+	t      Type // of a bundle: the inner one
+	at     int64
+	events []int64
+	fate   fate
+}
+
+// modelEvent is one that was handed to Send.
+type modelEvent struct {
+	data            []byte
+	first, last     int64
+	sent, delivered bool
+}
+
+// model is one side of a session.
+type model struct {
+	cfg   Config // complete
+	sizes modelSizes
+
+	reading time.Time
+	now     int64
+
+	tracker modelTracker
+	types   map[int64]Type // of the datagrams taken in
+	unnamed nums           // of these, the ones no header of ours has named
+	inSince int            // datagrams taken in since we sent one
+	inbox   modelInbox
+	waiting map[int64][]byte // ordered: by number
+
+	firstSent int64
+	sent      []modelDatagram // from firstSent on
+	judged    int             // of sent, all before have their fate
+	accepted  bool            // an acknowledgement of ours came in
+	remembers func(number int64) bool
+
+	firstEvent int64
+	events     []modelEvent // from firstEvent on
+	base       int          // of events, the oldest undelivered
+	budget     int64        // when all copies will have been paid
+	copies     int64        // bytes of copies, ever
+
+	sampled     bool
+	srtt, rtvar int64
+	outcomes    []Outcome
+	stats       Stats
+
+	sentAt, heardAt int64
+	closing         bool
+	closedAt        int64
+	farewells       int
+	err             error
+	asked           int // calls of Accept expected
+
+	// Adaptive: the events that the datagram at hand carries, by place. Which
+	// copies go when is not the model's to say.
+	follow []int
+}
+
+// newModel returns the model of a session whose counters begin at the numbers
+// given.
+func newModel(cfg Config, reading time.Time, seq, peerSeq, event, peerEvent int64) *model {
+	if err := cfg.complete(); err != nil {
+		panic(err)
+	}
+	return &model{
+		cfg: cfg, sizes: sizesOf(cfg), reading: reading,
+		tracker: modelTracker{newest: peerSeq - 1}, types: map[int64]Type{},
+		inbox: modelInbox{base: peerEvent}, waiting: map[int64][]byte{},
+		firstSent: seq, firstEvent: event, farewells: 3,
+	}
+}
+
+// read is the timeline: a step back, or of more than a day, is no time.
+func (m *model) read(t time.Time) {
+	if d := t.Sub(m.reading); d > 0 && d <= 24*time.Hour {
+		m.now += int64(d)
+	}
+	m.reading = t
+}
+
+func (m *model) headerSize() int {
+	if m.cfg.Wide {
+		return 22
+	}
+	return 18
+}
+
+func (m *model) maxPayload() int { return 1200 - m.headerSize() }
+
+func (m *model) undelivered() (n int) {
+	for i := m.base; i < len(m.events); i++ {
+		if !m.events[i].delivered {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) room() int {
+	if m.err != nil || m.closing {
+		return 0
+	}
+	return 256 + m.cfg.Backlog - m.undelivered()
+}
+
+// ended returns why nothing can be sent.
+func (m *model) ended() error {
+	if m.err == nil && m.closing {
+		return ErrClosed
+	}
+	return m.err
+}
+
+func (m *model) send(data []byte) (id uint16, err error) {
+	switch {
+	case m.ended() != nil:
+		return 0, m.ended()
+	case len(data) > m.cfg.MaxEvent:
+		return 0, ErrEventTooLarge
+	case m.undelivered() == 256+m.cfg.Backlog:
+		m.err = ErrUnacknowledged
+		return 0, m.err
+	}
+	m.events = append(m.events, modelEvent{data: slices.Clone(data)})
+	return uint16(m.firstEvent + int64(len(m.events)) - 1), nil
+}
+
+// fresh returns the next event to be sent for the first time, inside the span.
+func (m *model) fresh() (i int, ok bool) {
+	for i = m.base; i < len(m.events) && i < m.base+int(m.sizes.span); i++ {
+		if !m.events[i].sent {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// resend returns the oldest event of which a copy is due.
+func (m *model) resend() (i int, ok bool) {
+	for i = m.base; i < len(m.events); i++ {
+		if e := &m.events[i]; e.sent && !e.delivered && m.now-e.last >= int64(m.cfg.ResendDelay) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (m *model) cost(size int) int64 {
+	rate := int64(m.cfg.EventRate)
+	return (int64(4+size)*int64(time.Second) + rate - 1) / rate
+}
+
+// affordable is when a copy may be sent: when one of the largest event so far
+// could be, a second's worth of debt being allowed.
+func (m *model) affordable() int64 {
+	if m.cfg.EventRate == 0 {
+		return math.MinInt64
+	}
+	largest := int64(0)
+	for _, e := range m.events {
+		largest = max(largest, m.cost(len(e.data)))
+	}
+	return m.budget + min(0, largest-int64(time.Second))
+}
+
+// next is the event that goes next.
+func (m *model) next() (i int, ok bool) {
+	if m.cfg.Adaptive {
+		if len(m.follow) > 0 {
+			return m.follow[0], true
+		}
+		return 0, false
+	}
+	if i, ok := m.resend(); ok && !m.closing && m.now >= m.affordable() {
+		return i, true
+	}
+	return m.fresh()
+}
+
+// carry notes that the datagram sent last carries an event.
+func (m *model) carry(i int) {
+	e := &m.events[i]
+	m.follow = m.follow[min(1, len(m.follow)):]
+	if e.sent {
+		m.stats.EventsResent++
+		m.copies += int64(4 + len(e.data))
+		if m.cfg.EventRate != 0 {
+			m.budget = max(m.budget, m.now) + m.cost(len(e.data))
+		}
+	} else {
+		m.stats.EventsSent++
+		e.sent, e.first = true, m.now
+	}
+	e.last = m.now
+	d := &m.sent[len(m.sent)-1]
+	d.events = append(d.events, m.firstEvent+int64(i))
+}
+
+// list writes the events that are due, as many as fit into limit bytes.
+func (m *model) list(limit int) []byte {
+	payload := []byte{0}
+	for payload[0] < 255 {
+		i, ok := m.next()
+		if !ok || len(payload)+4+len(m.events[i].data) > min(limit, 1182) {
+			break
+		}
+		m.carry(i)
+		payload = appendModelEvent(payload, m.firstEvent+int64(i), m.events[i].data)
+		payload[0]++
+	}
+	return payload
+}
+
+func appendModelEvent(b []byte, number int64, data []byte) []byte {
+	b = append(b, byte(number), byte(number>>8), byte(len(data)), byte(len(data)>>8))
+	return append(b, data...)
+}
+
+// number numbers a datagram and returns its header.
+func (m *model) number(wire, inner Type) []byte {
+	m.judge()
+	ack, bits := m.tracker.header(m.sizes)
+	seq := m.firstSent + int64(len(m.sent))
+	h := []byte{0x0A, byte(wire)}
+	if m.cfg.Wide {
+		h[0] = 0x0B
+	}
+	h = binary.LittleEndian.AppendUint64(h, m.cfg.Token)
+	h = binary.LittleEndian.AppendUint16(h, uint16(seq))
+	h = binary.LittleEndian.AppendUint16(h, uint16(ack))
+	h = binary.LittleEndian.AppendUint64(h, bits)[:m.headerSize()]
+	m.sent = append(m.sent, modelDatagram{t: inner, at: m.now})
+	m.unnamed, m.inSince = nil, 0
+	m.sentAt = m.now
+	m.stats.DatagramsSent++
+	m.stats.BytesSent += uint64(len(h))
+	return h
+}
+
+func (m *model) datagram(t Type, payload []byte) (out []byte, err error) {
+	switch {
+	case m.ended() != nil:
+		return nil, m.ended()
+	case !(t >= 1 && t <= 4 || t >= 16):
+		return nil, ErrReservedType
+	case len(payload) > m.maxPayload():
+		return nil, ErrDatagramTooLarge
+	}
+	limit := min(m.maxPayload()-len(payload)-1, 1182)
+	if i, ok := m.next(); ok && m.cfg.Bundle && 1+4+len(m.events[i].data) <= limit {
+		out = append(m.number(8, t), byte(t))
+		out = append(out, m.list(limit)...)
+	} else {
+		out = m.number(t, t)
+	}
+	out = append(out, payload...)
+	m.stats.BytesSent += uint64(len(out) - m.headerSize())
+	return out, nil
+}
+
+func (m *model) heartbeatDue() bool {
+	silence, poll := m.now-m.sentAt, int64(m.cfg.PollInterval)
+	return silence >= int64(m.cfg.Heartbeat) ||
+		poll > 0 && silence+poll > int64(m.cfg.Heartbeat) && 2*silence >= poll ||
+		m.inSince >= int(m.sizes.acks)
+}
+
+// expire ends a session whose time has come.
+func (m *model) expire() {
+	switch {
+	case m.now >= m.heardAt+int64(m.cfg.Timeout):
+		m.err = ErrTimeout
+	case m.cfg.StallTimeout > 0 && m.base < len(m.events) && m.events[m.base].sent &&
+		m.now >= m.events[m.base].first+int64(m.cfg.StallTimeout):
+		m.err = ErrStalled
+	}
+}
+
+// due is AppendDue.
+func (m *model) due() (out []byte, ok bool) {
+	if m.err != nil {
+		return nil, false
+	}
+	m.judge()
+	if !m.closing {
+		if m.expire(); m.err != nil {
+			return nil, false
+		}
+	}
+	if _, ok := m.next(); ok && (!m.closing || m.farewells == 3) {
+		out = m.number(TypeEvent, TypeEvent)
+		list := m.list(m.maxPayload())
+		m.stats.BytesSent += uint64(len(list))
+		return append(out, list...), true
+	}
+	if m.closing {
+		if m.farewells == 0 {
+			m.err = ErrClosed
+			return nil, false
+		}
+		m.farewells--
+		return m.number(TypeDisconnect, TypeDisconnect), true
+	}
+	if m.heartbeatDue() {
+		return m.number(TypeHeartbeat, TypeHeartbeat), true
+	}
+	return nil, false
+}
+
+// deadline is when due will have something to do, at the earliest now.
+func (m *model) deadline() (at int64, ok bool) {
+	if m.err != nil {
+		return 0, false
+	}
+	if m.closing {
+		return m.now, true
+	}
+	heartbeat, poll := int64(m.cfg.Heartbeat), int64(m.cfg.PollInterval)
+	at = min(m.heardAt+int64(m.cfg.Timeout), m.sentAt+heartbeat, m.sentAt+max(heartbeat-poll+1, (poll+1)/2))
+	for i := m.base; i < len(m.events); i++ {
+		if e := &m.events[i]; e.sent && !e.delivered {
+			if i == m.base && m.cfg.StallTimeout > 0 {
+				at = min(at, e.first+int64(m.cfg.StallTimeout))
+			}
+			at = min(at, max(e.last+int64(m.cfg.ResendDelay), m.affordable()))
+		}
+	}
+	if _, ok := m.fresh(); ok || m.inSince >= int(m.sizes.acks) {
+		at = m.now
+	}
+	return max(at, m.now), true
+}
+
+func (m *model) close() {
+	if m.err == nil && !m.closing {
+		m.closing, m.closedAt = true, m.now
+	}
+}
+
+// judge takes for lost what is overdue.
+func (m *model) judge() {
+	for ; m.judged < len(m.sent); m.judged++ {
+		d := &m.sent[m.judged]
+		if d.fate != open {
+			continue
+		}
+		if m.now < d.at+m.srtt+int64(m.cfg.LossDelay) {
+			return
+		}
+		d.fate = missed
+		m.stats.Lost++
+		m.report(m.judged, Outcome{})
+	}
+}
+
+func (m *model) report(i int, o Outcome) {
+	if !m.cfg.Outcomes {
+		return
+	}
+	o.Sequence, o.Type = uint16(m.firstSent+int64(i)), m.sent[i].t
+	m.outcomes = append(m.outcomes, o)
+	if len(m.outcomes) > 1024 {
+		m.outcomes = m.outcomes[1:]
+		m.stats.OutcomesDropped++
+	}
+}
+
+func (m *model) outcome() (o Outcome, ok bool) {
+	m.judge()
+	if len(m.outcomes) == 0 {
+		return Outcome{}, false
+	}
+	o, m.outcomes = m.outcomes[0], m.outcomes[1:]
+	return o, true
+}
+
+// confirm takes a datagram as delivered and reports whether that is news.
+func (m *model) confirm(number int64) bool {
+	i := int(number - m.firstSent)
+	if i < 0 || !m.remembers(number) {
+		return false
+	}
+	d := &m.sent[i]
+	switch d.fate {
+	case arrived:
+		return false
+	case missed:
+		m.stats.LateAcks++
+	case open:
+		m.stats.Delivered++
+		m.report(i, Outcome{Delivered: true, RTT: time.Duration(m.now - d.at)})
+	}
+	d.fate = arrived
+	for _, number := range d.events {
+		if e := &m.events[number-m.firstEvent]; !e.delivered {
+			e.delivered = true
+			m.stats.EventsDelivered++
+		}
+	}
+	for m.base < len(m.events) && m.events[m.base].delivered {
+		m.base++
+	}
+	return true
+}
+
+// acknowledged reads the acknowledgements of a datagram.
+func (m *model) acknowledged(h Header) {
+	number, ok := named(m.sizes, m.firstSent+int64(len(m.sent))-1, int64(h.Ack))
+	if !ok || number < m.firstSent || !m.remembers(number) {
+		return
+	}
+	if m.firstSent == 0 && !m.accepted && h.Ack == 65535 && h.AckBits == 0 {
+		return
+	}
+	m.accepted = true
+	for n := m.sizes.acks - 1; n >= 0; n-- {
+		if h.AckBits>>n&1 != 0 {
+			m.confirm(number - 1 - n)
+		}
+	}
+	if m.confirm(number) {
+		sample := max(0, m.now-m.sent[number-m.firstSent].at)
+		if m.sampled {
+			m.rtvar += (max(m.srtt-sample, sample-m.srtt) - m.rtvar) / 4
+			m.srtt += (sample - m.srtt) / 8
+		} else {
+			m.sampled, m.srtt, m.rtvar = true, sample, sample/2
+		}
+	}
+}
+
+// parsed is a datagram, read without regard to what came before it.
+type parsed struct {
+	Header
+	payload []byte
+	list    []Event
+	listed  bool
+}
+
+// parse reads bytes in the order of the checks of R2.
+func (m *model) parse(b []byte) (p parsed, err error) {
+	format := byte(0x0A)
+	if m.cfg.Wide {
+		format = 0x0B
+	}
+	switch {
+	case len(b) < 18:
+		return p, ErrShort
+	case len(b) > 1200:
+		return p, ErrOversize
+	case b[0] != format:
+		return p, ErrFormat
+	case len(b) < m.headerSize():
+		return p, ErrShort
+	case b[1] == 0:
+		return p, ErrType
+	}
+	p.Wide = m.cfg.Wide
+	p.Type = Type(b[1])
+	p.Token = binary.LittleEndian.Uint64(b[2:])
+	p.Sequence = binary.LittleEndian.Uint16(b[10:])
+	p.Ack = binary.LittleEndian.Uint16(b[12:])
+	p.AckBits = uint64(binary.LittleEndian.Uint32(b[14:]))
+	if p.Wide {
+		p.AckBits = binary.LittleEndian.Uint64(b[14:])
+	}
+	rest := b[m.headerSize():]
+	switch {
+	case p.Token != m.cfg.Token:
+		return p, ErrToken
+	case p.Type >= 9 && p.Type <= 15:
+		return p, ErrType
+	case p.Type == TypeHeartbeat, p.Type == TypeDisconnect:
+		if len(rest) > 0 {
+			return p, ErrPayload
+		}
+	case p.Type == TypeEvent:
+		var left []byte
+		if p.list, left, p.listed = parseModelList(rest); !p.listed || len(left) > 0 {
+			return p, ErrPayload
+		}
+	case p.Type == TypeBundle:
+		if len(rest) == 0 || rest[0] == 0 || rest[0] >= 5 && rest[0] <= 15 {
+			return p, ErrPayload
+		}
+		p.Type = Type(rest[0])
+		if p.list, p.payload, p.listed = parseModelList(rest[1:]); !p.listed {
+			return p, ErrPayload
+		}
+		p.payload = append([]byte{}, p.payload...)
+	default:
+		p.payload = append([]byte{}, rest...)
+	}
+	return p, nil
+}
+
+func parseModelList(b []byte) (list []Event, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] == 0 {
+		return nil, nil, false
+	}
+	n, b := int(b[0]), b[1:]
+	for range n {
+		if len(b) < 4 {
+			return nil, nil, false
+		}
+		id, size := uint16(b[0])|uint16(b[1])<<8, int(b[2])|int(b[3])<<8
+		if b = b[4:]; len(b) < size {
+			return nil, nil, false
+		}
+		list = append(list, Event{id, b[:size]})
+		b = b[size:]
+	}
+	return list, b, true
+}
+
+// check says with which error a datagram is refused; ErrWithhold stands for one
+// that is withheld.
+func (m *model) check(b []byte) (p parsed, arrival Arrival, number int64, err error) {
+	if p, err = m.parse(b); err != nil {
+		return
+	}
+	arrival, number = m.tracker.judge(m.sizes, int64(p.Sequence))
+	if arrival != Newest && arrival != Late {
+		return
+	}
+	trial := modelInbox{m.inbox.base, slices.Clone(m.inbox.have)}
+	for _, e := range p.list {
+		switch v, id := trial.judge(m.sizes, int64(e.ID)); v {
+		case idOutside:
+			err = ErrWindow
+			return
+		case idNew:
+			trial.take(id)
+		}
+	}
+	if m.cfg.Accept != nil && p.payload != nil {
+		if refusal := acceptance(p.payload); errors.Is(refusal, ErrWithhold) {
+			err = ErrWithhold
+		} else if refusal != nil {
+			err = ErrRejected
+		}
+	}
+	return
+}
+
+// acceptance is what the walks' Accept says, by the first byte of the payload.
+func acceptance(payload []byte) error {
+	if len(payload) == 0 {
+		return nil
+	}
+	switch payload[0] {
+	case 0xE0:
+		return ErrWithhold
+	case 0xE1:
+		return errors.Join(errAcceptance, ErrWithhold)
+	case 0xE2:
+		return errAcceptance
+	}
+	return nil
+}
+
+var errAcceptance = errors.New("not to the taste of the walk")
+
+// receive is Receive; it returns the numbers of the events handed over, too.
+func (m *model) receive(b []byte) (in Incoming, numbers []int64, err error) {
+	if m.err != nil {
+		return in, nil, m.err
+	}
+	p, arrival, number, err := m.check(b)
+	if m.cfg.Accept != nil && p.payload != nil && (arrival == Newest || arrival == Late) && err != ErrWindow {
+		m.asked++
+	}
+	if err != nil && err != ErrWithhold {
+		m.stats.Rejected++
+		return in, nil, err
+	}
+	m.heardAt = m.now
+	m.acknowledged(p.Header)
+	in.Header, in.Arrival = p.Header, arrival
+	if err == ErrWithhold {
+		m.stats.Withheld++
+		return in, nil, nil
+	}
+	m.stats.DatagramsReceived++
+	m.stats.BytesReceived += uint64(len(b))
+	switch arrival {
+	case Duplicate:
+		m.stats.Duplicates++
+		return in, nil, nil
+	case Stale:
+		m.stats.Stale++
+		return in, nil, nil
+	}
+	m.tracker.take(m.sizes, number)
+	m.inSince++
+	m.unnamed.add(number)
+	m.stats.AcksOutrun += uint64(m.unnamed.below(m.tracker.newest - m.sizes.acks))
+	in.Payload = p.payload
+	in.Latest = p.payload != nil
+	for k, t := range m.types {
+		if k > number && t == p.Type {
+			in.Latest = false
+		}
+		if k < m.tracker.newest-m.sizes.history {
+			delete(m.types, k)
+		}
+	}
+	m.types[number] = p.Type
+	in.Events, numbers = m.hand(p.list)
+	if p.Type == TypeDisconnect && arrival == Newest {
+		m.err = ErrPeerLeft
+	}
+	return in, numbers, nil
+}
+
+// hand takes in a list and returns what is handed over.
+func (m *model) hand(list []Event) (events []Event, numbers []int64) {
+	for _, e := range list {
+		v, number := m.inbox.judge(m.sizes, int64(e.ID))
+		if v != idNew {
+			m.stats.EventsDuplicate++
+			continue
+		}
+		m.stats.EventsReceived++
+		next := m.inbox.base
+		m.inbox.take(number)
+		if !m.cfg.Ordered {
+			events, numbers = append(events, e), append(numbers, number)
+			continue
+		}
+		m.waiting[number] = slices.Clone(e.Data)
+		for ; next < m.inbox.base; next++ {
+			events = append(events, Event{uint16(next), m.waiting[next]})
+			numbers = append(numbers, next)
+			delete(m.waiting, next)
+		}
+	}
+	return events, numbers
+}
+
+// snapshot is Stats.
+func (m *model) snapshot() Stats {
+	s := m.stats
+	for _, d := range m.sent {
+		if d.fate == open {
+			s.Undecided++
+		}
+	}
+	s.RTT, s.RTTVar = time.Duration(m.srtt), time.Duration(m.rtvar)
+	return s
+}

@@ -1,0 +1,203 @@
+package ackbits
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestLowestOfASetCountsFromItsBase(t *testing.T) {
+	fromEveryEdge(t, func(t *testing.T, base uint16) {
+		for _, ahead := range []uint16{0, 1, 62, 63, 64, 65, 127, 128, 191, 192, 254, 255} {
+			var s idSet
+			s.add(base + ahead)
+			require.Equal(t, base+ahead, s.lowest(base))
+			s.add(base + 255)
+			require.Equal(t, base+ahead, s.lowest(base))
+			if ahead < 255 {
+				s.remove(base + ahead)
+				require.Equal(t, base+255, s.lowest(base))
+			}
+			require.Equal(t, 1, s.n)
+		}
+	})
+}
+
+// The dumb model: a map.
+func TestIDSetIsASet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := rapid.SampledFrom(edgeStarts).Draw(t, "base")
+		var s idSet
+		model := map[uint16]bool{}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			id := base + uint16(rapid.IntRange(0, 255).Draw(t, "ahead"))
+			switch rapid.IntRange(0, 3).Draw(t, "action") {
+			case 0, 1:
+				s.add(id)
+				model[id] = true
+			case 2:
+				s.remove(id)
+				delete(model, id)
+			case 3: // base never passes a member
+				for step := id - base; step > 0 && !model[base]; step-- {
+					base++
+				}
+			}
+			require.Equal(t, len(model), s.n)
+			if len(model) > 0 {
+				lowest := uint16(255)
+				for id := range model {
+					lowest = min(lowest, id-base)
+				}
+				require.Equal(t, base+lowest, s.lowest(base))
+			}
+		}
+	})
+}
+
+// The dumb model: a queue of what was given out, filled with its own bytes.
+func TestArenaGivesOutBytesThatNobodyElseHas(t *testing.T) {
+	type piece struct {
+		start int
+		data  []byte
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a := arena{buf: make([]byte, rapid.SampledFrom([]int{0, 1, 2, 16, 64}).Draw(t, "size"))}
+		var live []piece
+		total := 0
+		for step := range rapid.IntRange(1, 80).Draw(t, "steps") {
+			if rapid.IntRange(0, 2).Draw(t, "action") > 0 {
+				n := rapid.OneOf(rapid.IntRange(0, 8), rapid.IntRange(0, 70)).Draw(t, "n")
+				before := a
+				start, ok := a.alloc(n)
+				if ok {
+					data := bytes.Repeat([]byte{byte(step + 1)}, n)
+					copy(a.buf[start:start+n], data)
+					live = append(live, piece{start, data})
+					total += n
+				} else {
+					require.Equal(t, before, a, "a refusal changes nothing")
+					require.Less(t, gap(before), n, "there was room")
+				}
+			} else if len(live) > 0 { // in the order of giving out, as settle does
+				total -= len(live[0].data)
+				if live = live[1:]; len(live) > 0 {
+					a.head = live[0].start
+				} else {
+					a.head, a.tail = 0, 0
+				}
+			}
+			for _, p := range live {
+				require.Equal(t, string(p.data), string(a.buf[p.start:p.start+len(p.data)]))
+			}
+			require.GreaterOrEqual(t, a.used(), total)
+			require.LessOrEqual(t, a.used(), len(a.buf))
+		}
+	})
+}
+
+// gap returns the largest piece that an arena must be able to give out: all
+// that is free in one piece, but for the byte that keeps a tail that went around
+// from head.
+func gap(a arena) int {
+	if a.tail < a.head {
+		return a.head - a.tail - 1
+	}
+	return max(len(a.buf)-a.tail, a.head-1)
+}
+
+func TestArenaFillsUpToTheLastByte(t *testing.T) {
+	a := arena{buf: make([]byte, 10)}
+	start, ok := a.alloc(10)
+	require.True(t, ok)
+	require.Zero(t, start)
+	require.Equal(t, 10, a.used())
+	_, ok = a.alloc(1)
+	require.False(t, ok)
+	start, ok = a.alloc(0)
+	require.True(t, ok)
+	require.Equal(t, 10, start)
+}
+
+func TestArenaGoesAroundButNotIntoItsHead(t *testing.T) {
+	a := arena{buf: make([]byte, 10), head: 4, tail: 8}
+	_, ok := a.alloc(4)
+	require.False(t, ok, "then tail would be at head, as if all were free")
+	start, ok := a.alloc(3)
+	require.True(t, ok)
+	require.Zero(t, start)
+	require.Equal(t, 9, a.used(), "two at the end are wasted")
+	_, ok = a.alloc(1)
+	require.False(t, ok)
+}
+
+// Case 68, for the memory: an event's bytes are those of Send, however often
+// the arena grew, shrank and went around since.
+func TestOutboxKeepsTheBytesOfSend(t *testing.T) {
+	content := func(n int64, size int) []byte { return bytes.Repeat([]byte{byte(n)}, size) }
+	rapid.Check(t, func(t *rapid.T) {
+		var o outbox
+		var live [][]byte // from base on
+		buf := make([]byte, 0, 300)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 5).Draw(t, "action") {
+			case 0, 1, 2:
+				size := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 300)).Draw(t, "size")
+				buf = append(buf[:0], content(o.end, size)...)
+				live = append(live, content(o.end, size))
+				id := o.add(buf)
+				require.Equal(t, uint16(o.end-1), id)
+				clear(buf)
+			case 3, 4:
+				for range rapid.IntRange(0, len(live)).Draw(t, "delivered") {
+					*o.get(o.base) = pending{start: o.get(o.base).start, size: o.get(o.base).size, delivered: true}
+					o.fresh = o.base + 1
+					o.undelivered--
+					o.settle()
+					live = live[1:]
+				}
+			case 5:
+				o.trim()
+			}
+			require.Equal(t, int64(len(live)), o.end-o.base)
+			require.Equal(t, len(live), o.undelivered)
+			for i, want := range live {
+				e := o.get(o.base + int64(i))
+				require.Equal(t, string(want), string(o.bytes.buf[e.start:e.start+uint32(e.size)]))
+			}
+		}
+	})
+}
+
+func TestTrimmedOutboxTakesNoMemory(t *testing.T) {
+	var o outbox
+	for range 20 {
+		o.add(make([]byte, 100))
+	}
+	require.False(t, o.trim())
+	require.Len(t, o.events, 32, "20 wait")
+	require.Len(t, o.bytes.buf, 2048, "2,000 wait")
+	for n := range o.end {
+		o.get(n).delivered = true
+	}
+	o.fresh = o.end
+	o.settle()
+	require.False(t, o.trim(), "20 waited a moment ago")
+	require.True(t, o.trim())
+	require.Empty(t, o.events)
+	require.Empty(t, o.bytes.buf)
+	require.Equal(t, uint16(20), o.add([]byte("next")))
+}
+
+func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
+	for _, tc := range []struct {
+		n           int64
+		floor, want int
+	}{
+		{0, 8, 0}, {1, 8, 8}, {4, 8, 8}, {5, 8, 16}, {8, 8, 16}, {9, 8, 32}, {1, 1, 2}, {256, 8, 512},
+	} {
+		require.Equal(t, tc.want, roomFor(tc.n, tc.floor), tc.n)
+	}
+}

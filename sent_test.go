@@ -1,0 +1,331 @@
+package ackbits
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ackbits/ackbits/internal/ring"
+)
+
+// sentSoFar returns a log that has numbered count datagrams and remembers none.
+func sentSoFar(count int64) *sentLog {
+	s := new(sentLog)
+	s.init(true)
+	s.first, s.open, s.count = count, count, count
+	return s
+}
+
+func TestSequenceNamesTheNumberAtMost32767Back(t *testing.T) {
+	for _, count := range []int64{0, 1, 2, 10, 32767, 32768, 32769, 65535, 65536, 65537, 1 << 40} {
+		s := sentSoFar(count)
+		last := count - 1
+		for age := range int64(1 << 16) {
+			n, ok := s.number(uint16(last - age))
+			if ok != (age <= 32767) || ok && n != last-age {
+				t.Fatalf("of %d sent, the one %d before the last is number %d, %v", count, age, n, ok)
+			}
+		}
+	}
+}
+
+// Case 19: an acknowledgement must not hit another entry through the index.
+func TestSequencesThatShareAnIndexAreToldApart(t *testing.T) {
+	s := new(sentLog)
+	s.init(false)
+	for range 10 {
+		s.add(TypeInput, 0)
+	}
+	for _, seq := range []uint16{9 + 16, 9 + 256, 9 + 1024, 9 + 4096} {
+		_, ok := s.number(seq)
+		require.False(t, ok, "%d is newer than the last", seq)
+	}
+	n, ok := s.number(65500)
+	require.False(t, ok && s.remembered(n), "65500 was never sent")
+}
+
+// Case 21, R12: neither 32767 ahead nor 32768 away is a sequence sent.
+func TestAckFromTheFarHalfIsNone(t *testing.T) {
+	s := sentSoFar(60)
+	for _, seq := range []uint16{60, 32826, 32827} {
+		_, ok := s.number(seq)
+		require.False(t, ok, seq)
+	}
+}
+
+func TestNumbersBeginAtZeroAndWrapOnTheWireOnly(t *testing.T) {
+	s := sentSoFar(0)
+	require.Equal(t, uint16(0), s.add(TypeInput, 0))
+	require.Equal(t, uint16(1), s.add(TypeInput, 0))
+	s = sentSoFar(65535)
+	require.Equal(t, uint16(65535), s.add(TypeInput, 0))
+	require.Equal(t, uint16(0), s.add(TypeInput, 0))
+	require.Equal(t, int64(65537), s.count)
+}
+
+func TestStampKeepsTheTimeBesideTheState(t *testing.T) {
+	s := new(sentLog)
+	s.init(true)
+	const now = int64(365*24*time.Hour) + 1
+	s.add(TypeSnapshot, now)
+	require.Equal(t, TypeSnapshot, *s.types.At(0))
+	stamp := s.stamps.At(0)
+	require.Equal(t, undecided, *stamp&fateMask)
+	*stamp |= lost | carriesEvents
+	require.Equal(t, now, stamp.sentAt())
+	*stamp = *stamp&^fateMask | delivered
+	require.Equal(t, now, stamp.sentAt())
+	require.Equal(t, delivered, *stamp&fateMask)
+	require.NotZero(t, *stamp&carriesEvents)
+}
+
+func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
+	for _, tc := range []struct {
+		size             int
+		remembered, open int64 // how many, and how many of them undecided
+		want             bool
+		because          string
+	}{
+		{16, 15, 15, false, "there is room"},
+		{16, 16, 16, true, "the oldest is undecided"},
+		{16, 16, 0, true, "256 newer ones were not sent yet"},
+		{128, 128, 0, true, "256 newer ones were not sent yet"},
+		{256, 255, 255, false, "there is room"},
+		{256, 256, 0, false, "the oldest has its fate"},
+		{256, 256, 255, false, "the oldest has its fate"},
+		{256, 256, 256, true, "the oldest is undecided"},
+		{512, 512, 511, false, "the oldest has its fate"},
+	} {
+		s := sentSoFar(1000)
+		s.resize(tc.size)
+		s.first = s.count - tc.remembered
+		s.open = s.count - tc.open
+		require.Equal(t, tc.want, s.mustGrow(), "%d of %d, %d undecided: %s", tc.remembered, tc.size, tc.open, tc.because)
+	}
+}
+
+// The dumb model: all that was ever sent, and from where on it is remembered.
+func TestLogRemembersTheNewest(t *testing.T) {
+	type record struct {
+		stamp stamp
+		kind  Type
+		cargo uint32
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := new(sentLog)
+		s.init(rapid.Bool().Draw(t, "outcomes"))
+		if rapid.Bool().Draw(t, "events") {
+			s.cargo = make(ring.Ring[uint32], minRememberedSent)
+		}
+		var sent []record
+		first, size := 0, minRememberedSent
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			for range rapid.IntRange(0, 40).Draw(t, "sends") {
+				n := len(sent)
+				r := record{stamp(n * 1000 << stampBits), Type(n), uint32(n * 7)}
+				require.Equal(t, uint16(n), s.add(r.kind, int64(n*1000)))
+				if s.cargo != nil {
+					*s.cargo.At(int64(n)) = r.cargo
+				}
+				sent = append(sent, r)
+			}
+			first = max(first, len(sent)-size)
+			if rapid.Bool().Draw(t, "resize") {
+				size = rapid.SampledFrom([]int{16, 32, 64, 256}).Draw(t, "size")
+				s.resize(size)
+				first = max(first, len(sent)-size)
+			}
+			for n := int64(-3); n < int64(len(sent)); n++ {
+				require.Equal(t, n >= int64(first), s.remembered(n))
+				if n < int64(first) {
+					continue
+				}
+				require.Equal(t, sent[n].stamp, *s.stamps.At(n))
+				if s.types != nil {
+					require.Equal(t, sent[n].kind, *s.types.At(n))
+				}
+				if s.cargo != nil {
+					require.Equal(t, sent[n].cargo, *s.cargo.At(n))
+				}
+			}
+		}
+	})
+}
+
+// Case 17: what was never sent is no news to begin with.
+func TestBitsBeforeTheFirstDatagramAreNoNews(t *testing.T) {
+	s := sentSoFar(0)
+	ackNew, bitsNew := s.news(0, math.MaxUint64)
+	require.True(t, ackNew)
+	require.Zero(t, bitsNew)
+}
+
+// Case 3, the other side: a sender of 0 … 4 reads 4 and 0b1101.
+func TestBitsOfTheWorkedExampleAreNewsOnce(t *testing.T) {
+	s := sentSoFar(0)
+	ackNew, bitsNew := s.news(4, 0b1101)
+	require.True(t, ackNew)
+	require.Equal(t, uint64(0b1101), bitsNew)
+	ackNew, bitsNew = s.news(4, 0b1101)
+	require.False(t, ackNew)
+	require.Zero(t, bitsNew)
+	ackNew, bitsNew = s.news(4, 0b1111)
+	require.False(t, ackNew)
+	require.Equal(t, uint64(0b0010), bitsNew, "2 came late")
+}
+
+// Case 37: the same acknowledgement comes again and again.
+func TestAckIsNewsOnce(t *testing.T) {
+	s := sentSoFar(0)
+	for i := range 3 {
+		ackNew, bitsNew := s.news(0, 0)
+		require.Equal(t, i == 0, ackNew)
+		require.Zero(t, bitsNew)
+	}
+}
+
+// Case 74: 33 = 1 + 32.
+func TestWholeWindowInOneAckIsNews(t *testing.T) {
+	s := sentSoFar(0)
+	ackNew, bitsNew := s.news(32, math.MaxUint32)
+	require.True(t, ackNew)
+	require.Equal(t, 32, bits.OnesCount64(bitsNew))
+}
+
+// The dumb model: the set of numbers acknowledged. What it knows must not be
+// news again within 64 of the top, what it does not know must always be.
+func TestNewsIsWhatWasNotSeenBefore(t *testing.T) {
+	step := rapid.OneOf(rapid.Int64Range(-3, 5), rapid.Int64Range(-70, 70), rapid.Int64Range(62, 66), rapid.Int64Range(-300, 300))
+	rapid.Check(t, func(t *rapid.T) {
+		s := sentSoFar(0)
+		top, seen := int64(-1), map[int64]bool{}
+		check := func(n int64, isNews bool) {
+			switch {
+			case n < 0:
+			case !seen[n]:
+				require.True(t, isNews, "%d was not seen", n)
+			case n >= top-64:
+				require.False(t, isNews, "%d was seen", n)
+			}
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			ack := max(0, top+step.Draw(t, "step"))
+			ackBits := rapid.Uint64().Draw(t, "bits")
+			if rapid.Bool().Draw(t, "narrow") {
+				ackBits &= math.MaxUint32
+			}
+			ackNew, bitsNew := s.news(ack, ackBits)
+			require.Zero(t, bitsNew&^ackBits, "only what is acknowledged is news")
+			top = max(top, ack)
+			check(ack, ackNew)
+			for bit := range int64(64) {
+				if ackBits>>bit&1 != 0 {
+					check(ack-1-bit, bitsNew>>bit&1 != 0)
+				}
+			}
+			seen[ack] = true
+			for bit := range int64(64) {
+				if ackBits>>bit&1 != 0 {
+					seen[ack-1-bit] = true
+				}
+			}
+		}
+	})
+}
+
+func TestOldestIsTheHighestBit(t *testing.T) {
+	for _, bit := range []int{0, 1, 31, 32, 63} {
+		require.Equal(t, bit, oldest(1<<bit))
+		require.Equal(t, bit, oldest(1<<bit|1))
+	}
+}
+
+func TestOutcomesBeyond1024PushOutTheOldest(t *testing.T) {
+	var q outcomeQueue
+	for i := range 1024 {
+		require.False(t, q.push(Outcome{Sequence: uint16(i)}))
+	}
+	require.True(t, q.push(Outcome{Sequence: 1024}))
+	for i := 1; i <= 1024; i++ {
+		o, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, uint16(i), o.Sequence)
+	}
+	o, ok := q.pop()
+	require.False(t, ok)
+	require.Zero(t, o)
+}
+
+func TestOutcomeQueueTakesNoMemoryUntilItIsUsedAndAfter(t *testing.T) {
+	var q outcomeQueue
+	require.Zero(t, cap(q.ring))
+	for range 100 {
+		q.push(Outcome{})
+	}
+	q.trim()
+	require.Len(t, q.ring, 128, "100 wait")
+	for range 100 {
+		q.pop()
+	}
+	q.trim()
+	require.Len(t, q.ring, 128, "100 waited a moment ago")
+	q.trim()
+	require.Empty(t, q.ring)
+	q.push(Outcome{Sequence: 7})
+	o, ok := q.pop()
+	require.True(t, ok)
+	require.Equal(t, uint16(7), o.Sequence)
+}
+
+// The dumb model: a slice.
+func TestOutcomeQueueIsASlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q outcomeQueue
+		var model []Outcome
+		next := uint16(0)
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "action") {
+			case 0, 1:
+				for range rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(900, 1100)).Draw(t, "pushes") {
+					o := Outcome{Sequence: next, Type: Type(next), Delivered: next%2 == 0, RTT: time.Duration(next)}
+					next++
+					require.Equal(t, len(model) == 1024, q.push(o))
+					model = append(model, o)
+					model = model[max(0, len(model)-1024):]
+				}
+			case 2, 3:
+				for range rapid.IntRange(0, 1200).Draw(t, "pops") {
+					o, ok := q.pop()
+					require.Equal(t, len(model) > 0, ok)
+					if !ok {
+						break
+					}
+					require.Equal(t, model[0], o)
+					model = model[1:]
+				}
+			case 4:
+				q.trim()
+			}
+			require.LessOrEqual(t, len(q.ring), 1024)
+		}
+	})
+}
+
+func TestOutcomesCostNoAllocationOnceWarm(t *testing.T) {
+	var q outcomeQueue
+	round := func() {
+		for range 1100 {
+			q.push(Outcome{})
+		}
+		for range 1024 {
+			q.pop()
+		}
+	}
+	round()
+	require.Zero(t, testing.AllocsPerRun(5, round), fmt.Sprint(len(q.ring)))
+}
