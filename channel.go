@@ -567,13 +567,6 @@ func (u *unnamed) late(back, width uint16) (outrun uint64) {
 	return 0
 }
 
-func saturatingAdd(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
 // A ReliableChannel acknowledges datagrams and delivers events under a header of
 // the caller's own: the machine of a Session without bytes, token and timers.
 // It has no heartbeat, timeout, stall or Close, and a Disconnect is an ordinary

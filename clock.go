@@ -1,6 +1,9 @@
 package ackbits
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Clock tells the time. Everything in this package that depends on time reads
 // one, and reads it once a call, so a test, a replay or a server that fixes the
@@ -77,4 +80,12 @@ func (l *timeline) read() int64 {
 // time returns the instant of an offset, counted from the last reading.
 func (l *timeline) time(offset int64) time.Time {
 	return l.last.Add(time.Duration(offset - l.now))
+}
+
+// saturatingAdd returns offset + d, at most the end of time. Neither is negative.
+func saturatingAdd(offset, d int64) int64 {
+	if d > math.MaxInt64-offset {
+		return math.MaxInt64
+	}
+	return offset + d
 }

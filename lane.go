@@ -1,7 +1,6 @@
 package ackbits
 
 import (
-	"math"
 	"strconv"
 	"time"
 )
@@ -263,7 +262,7 @@ func (l *OrderedLane) NextDue(max int) (LaneEvent, bool) {
 func (l *OrderedLane) noteResend(id uint32, now int64) {
 	if now >= l.gridEnd {
 		width := int64(l.cfg.WakeInterval)
-		l.gridEnd = laneAdd(now-now%width, l.cfg.WakeInterval)
+		l.gridEnd = saturatingAdd(now-now%width, int64(l.cfg.WakeInterval))
 		l.spent = 0
 	}
 	l.spent++
@@ -354,11 +353,11 @@ func (l *OrderedLane) resendAt() int64 {
 
 // agesAt returns when the oldest event comes of age; one must be on the wire.
 func (l *OrderedLane) agesAt() int64 {
-	return laneAdd(l.slot(l.acked+1).at, l.cfg.ResendDelay)
+	return saturatingAdd(l.slot(l.acked+1).at, int64(l.cfg.ResendDelay))
 }
 
 // stallAt returns when the lane ends by a stall; one event must be queued.
-func (l *OrderedLane) stallAt() int64 { return laneAdd(l.movedAt, l.cfg.StallTimeout) }
+func (l *OrderedLane) stallAt() int64 { return saturatingAdd(l.movedAt, int64(l.cfg.StallTimeout)) }
 
 // slot returns the record of a queued event.
 func (l *OrderedLane) slot(id uint32) *laneSlot { return l.queue.slot(int(id - l.acked - 1)) }
@@ -374,12 +373,4 @@ func (l *OrderedLane) read() int64 {
 func (l *OrderedLane) end(reason error) {
 	l.err = reason
 	l.queue = laneQueue{}
-}
-
-// laneAdd returns t + d, at most the end of time. Neither is negative.
-func laneAdd(t int64, d time.Duration) int64 {
-	if int64(d) > math.MaxInt64-t {
-		return math.MaxInt64
-	}
-	return t + int64(d)
 }
