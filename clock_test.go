@@ -93,6 +93,18 @@ func TestInstantsAreCountedFromTheLastReading(t *testing.T) {
 	require.Equal(t, clock.Now().Add(50*time.Millisecond), l.time(int64(1050*time.Millisecond)))
 }
 
+// A clock of somebody else's, which the timeline knows by its interface alone.
+type foreignClock struct{ Clock }
+
+func TestAnyClockIsRead(t *testing.T) {
+	manual := new(ManualClock)
+	var l timeline
+	l.start(foreignClock{manual})
+	manual.Advance(time.Second)
+	require.Equal(t, int64(time.Second), l.read())
+	require.Equal(t, manual.Now(), l.time(l.now))
+}
+
 // In a bubble the system's clock stands still.
 func TestNilClockIsTheSystems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,9 @@ func (w *idWindow) insert(id uint16) {
 		return
 	}
 	if w.far == nil && id-w.base >= nearSpan {
-		w.widen(make([]uint64, farSpan/64))
+		far := make([]uint64, farSpan/64)
+		w.widen(far)
+		w.far = far
 	}
 	words := w.words()
 	words[int(id>>6)&(len(words)-1)] |= 1 << (id & 63)
@@ -92,15 +94,14 @@ func (w *idWindow) advance() {
 	}
 }
 
-// widen moves to far, which holds farSpan zero bits. The words of the two spans
-// do not line up, so the bits move one by one.
+// widen copies near to far, which holds farSpan zero bits. The words of the two
+// spans do not line up, so the bits move one by one.
 func (w *idWindow) widen(far []uint64) {
 	for ahead := range uint16(nearSpan) {
 		if id := w.base + ahead; w.near[id>>6&(nearSpan/64-1)]>>(id&63)&1 != 0 {
 			far[id>>6&(farSpan/64-1)] |= 1 << (id & 63)
 		}
 	}
-	w.near, w.far = [nearSpan / 64]uint64{}, far
 }
 
 // narrow gives back what widen took, if nothing needs it any more.
@@ -141,13 +142,13 @@ func (w *idWindow) admits(events []Event) bool {
 
 func (w *idWindow) admitsOneByOne(events []Event) bool {
 	var far [farSpan / 64]uint64
-	trial := *w
 	if w.far == nil {
-		trial.widen(far[:])
+		w.widen(far[:])
 	} else {
 		copy(far[:], w.far)
-		trial.far = far[:]
 	}
+	trial := *w
+	trial.far = far[:]
 	for i := range events {
 		switch trial.judge(events[i].ID) {
 		case idNew:
@@ -235,9 +236,11 @@ func (b *inbox) keep(e Event) {
 	if b.waiting == nil {
 		b.waiting = make([][]byte, nearSpan)
 	}
-	buf := make([]byte, 0, 64)
+	var buf []byte
 	if last := len(b.spare) - 1; last >= 0 {
 		buf, b.spare = b.spare[last], b.spare[:last]
+	} else {
+		buf = make([]byte, 0, 64)
 	}
 	b.waiting[e.ID%nearSpan] = append(buf[:0], e.Data...)
 	b.ahead++

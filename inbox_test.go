@@ -472,3 +472,28 @@ func TestTrimNarrowsTheWindow(t *testing.T) {
 	b.trim()
 	require.Nil(t, b.ids.far)
 }
+
+func TestRefusingAListCostsNoAllocation(t *testing.T) {
+	w := windowAt(0, farSpan)
+	list := eventsOf(0, 1, 300, 4097, 30000)
+	require.Zero(t, testing.AllocsPerRun(10, func() { w.admits(list) }))
+	w.insert(300)
+	require.Zero(t, testing.AllocsPerRun(10, func() { w.admits(list) }))
+}
+
+func TestGapsCostNoAllocationOnceWarm(t *testing.T) {
+	var b inbox
+	b.init(true)
+	events := []Event{{Data: make([]byte, 40)}}
+	next := uint16(0)
+	round := func() {
+		for _, ahead := range []uint16{3, 1, 2, 0} {
+			events[0].ID = next + ahead
+			b.take(events)
+		}
+		next += 4
+	}
+	round()
+	round()
+	require.Zero(t, testing.AllocsPerRun(100, round))
+}

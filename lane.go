@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"math"
 	"strconv"
 	"time"
 )
