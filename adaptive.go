@@ -262,7 +262,7 @@ func (c *channel) collectAdaptive(now int64, alone bool) {
 	}{{&o.near, false, nearGap}, {&o.far, true, farGap}} {
 		for {
 			number, e := o.planned(q.cursor, q.far)
-			if e == nil || now < c.adapt.plannedAt(e, q.gap, alone) {
+			if e == nil || now < c.adapt.plannedAt(e, q.gap, alone) || !c.budget.spare(o.due.n, now) {
 				break
 			}
 			o.due.add(uint16(number))
@@ -306,10 +306,10 @@ func (c *channel) nextAdaptive() (at int64, ok bool) {
 	o := &c.outbox
 	at = math.MaxInt64
 	if _, e := o.planned(&o.near, false); e != nil {
-		at, ok = c.adapt.plannedAt(e, nearGap, true), true
+		at, ok = max(c.adapt.plannedAt(e, nearGap, true), c.budget.spareAt()), true
 	}
 	if _, e := o.planned(&o.far, true); e != nil {
-		at, ok = min(at, c.adapt.plannedAt(e, farGap, true)), true
+		at, ok = min(at, max(c.adapt.plannedAt(e, farGap, true), c.budget.spareAt())), true
 	}
 	if _, e := o.live(&o.resends); e != nil {
 		at, ok = min(at, saturatingAdd(e.last, c.timer())), true
@@ -349,6 +349,15 @@ func (b *budget) note(event int) {
 // allowedAt returns when a copy may be sent; where events are worth more than a
 // whole burst, when all has come in.
 func (b *budget) allowedAt() int64 { return b.even + min(0, b.largest-burst) }
+
+// spareAt returns when a planned copy may be sent. Those leave half of the burst
+// to resends: an event that is known to be missing comes first.
+func (b *budget) spareAt() int64 { return b.even + min(0, b.largest-burst/2) }
+
+// spare reports whether a planned copy may be sent on top of n others.
+func (b *budget) spare(n int, now int64) bool {
+	return n == 0 && now >= b.spareAt() || max(b.even, now)+int64(n+1)*b.largest <= now+burst/2
+}
 
 // spend takes a copy of an event off the budget.
 func (b *budget) spend(event int, now int64) {

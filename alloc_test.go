@@ -3,6 +3,7 @@ package ackbits
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -48,19 +49,27 @@ func (l *shuffler) arrive(to func(datagram []byte)) {
 	}
 }
 
-// allocations counts those of n calls after as many to warm up.
+// allocations counts those of n calls after as many to warm up: the fewest of
+// three tries, since the runtime itself allocates now and then.
 func allocations(n int, f func()) float64 {
-	return testing.AllocsPerRun(1, func() {
-		for range n {
-			f()
+	fewest := math.Inf(1)
+	for range 3 {
+		fewest = min(fewest, testing.AllocsPerRun(1, func() {
+			for range n {
+				f()
+			}
+		}))
+		if fewest == 0 {
+			break
 		}
-	})
+	}
+	return fewest
 }
 
 func allocForms(t *testing.T, test func(t *testing.T, cfg Config)) {
-	for bits := range 8 {
-		cfg := Config{Wide: bits&1 != 0, Outcomes: bits&2 != 0, Backlog: bits & 4 * 20}
-		t.Run(fmt.Sprintf("wide=%t,outcomes=%t,backlog=%d", cfg.Wide, cfg.Outcomes, cfg.Backlog),
+	for bits := range 16 {
+		cfg := Config{Wide: bits&1 != 0, Ordered: bits&2 != 0, Outcomes: bits&4 != 0, Backlog: bits & 8 * 10}
+		t.Run(fmt.Sprintf("wide=%t,ordered=%t,outcomes=%t,backlog=%d", cfg.Wide, cfg.Ordered, cfg.Outcomes, cfg.Backlog),
 			func(t *testing.T) { test(t, cfg) })
 	}
 }
@@ -219,19 +228,24 @@ func hostile(wide bool) map[string][]byte {
 	format := make(TypeHeartbeat, 301)
 	format[0] ^= 1
 	return map[string][]byte{
-		"empty":            {},
-		"short":            make(TypeHeartbeat, 301)[:17],
-		"oversize":         append(make(TypeHeartbeat, 301), list(254, 0)[:1]...),
-		"format":           format,
-		"token":            foreign,
-		"type":             make(9, 301),
-		"payload":          make(TypeHeartbeat, 301, 1),
-		"no events":        make(TypeEvent, 301, 0),
-		"rejected":         make(TypeSnapshot, 301, 1, 2, 3),
-		"withheld":         make(TypeInput, 301, 1, 2, 3),
-		"stale events":     make(TypeEvent, 1, list(255, 0)...),
-		"duplicate events": make(TypeEvent, 300, list(255, 0)...),
-		"stale input":      make(TypeSnapshot, 300+32768),
-		"late disconnect":  make(TypeDisconnect, 299),
+		"empty":                         {},
+		"short":                         make(TypeHeartbeat, 301)[:17],
+		"oversize":                      append(make(TypeHeartbeat, 301), list(254, 0)[:1]...),
+		"format":                        format,
+		"token":                         foreign,
+		"type":                          make(9, 301),
+		"payload":                       make(TypeHeartbeat, 301, 1),
+		"no events":                     make(TypeEvent, 301, 0),
+		"many events, the last cut":     make(TypeEvent, 301, list(255, 0)[:1+4*254+3]...),
+		"many events and a byte":        make(TypeEvent, 301, append(list(255, 0), 0)...),
+		"a bundle of many, cut":         make(TypeBundle, 301, append([]byte{200}, list(255, 0)[:1000]...)...),
+		"many events out of the window": make(TypeEvent, 301, list(255, 20000)...),
+		"one event out of the window":   make(TypeEvent, 301, append(list(255, 0)[:1+4*254], 0, 90, 0, 0)...),
+		"rejected":                      make(TypeSnapshot, 301, 1, 2, 3),
+		"withheld":                      make(TypeInput, 301, 1, 2, 3),
+		"stale events":                  make(TypeEvent, 1, list(255, 0)...),
+		"duplicate events":              make(TypeEvent, 300, list(255, 0)...),
+		"stale input":                   make(TypeSnapshot, 300+32768),
+		"late disconnect":               make(TypeDisconnect, 299),
 	}
 }

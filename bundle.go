@@ -9,9 +9,10 @@ func parseBundle(dst []Event, payload []byte) (inner Type, events []Event, rest 
 	if len(payload) == 0 || !Type(payload[0]).application() {
 		return 0, dst, nil, ErrPayload
 	}
-	events, rest, ok := parseList(dst, payload[bundleOverhead:])
+	inner, list := Type(payload[0]), payload[bundleOverhead:]
+	size, ok := listSize(list)
 	if !ok {
 		return 0, dst, nil, ErrPayload
 	}
-	return Type(payload[0]), events, rest, nil
+	return inner, appendList(dst, list[:size]), list[size:], nil
 }

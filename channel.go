@@ -65,11 +65,6 @@ type channel struct {
 	stats     Stats
 }
 
-// trimPeriod is how often memory that was not used for a whole period is given
-// back. Shorter would free and take again what a game needs every few seconds;
-// longer would let a server keep its worst moment for longer.
-const trimPeriod = 4 * int64(time.Second)
-
 // init takes a Config that was completed.
 func (c *channel) init(cfg *Config) {
 	c.wide, c.bits = cfg.Wide, narrowAcks-1
@@ -362,21 +357,6 @@ func (c *channel) snapshot() Stats {
 	s.RTT = time.Duration(c.rtt.Smoothed())
 	s.RTTVar = time.Duration(c.rtt.Variation())
 	return s
-}
-
-// trim gives back memory that was not needed since the last trim.
-func (c *channel) trim(now int64) {
-	c.trimAt = saturatingAdd(now, trimPeriod)
-	c.judgeOldest(now)
-	open := ring.Ceil(int(max(rememberedSent, 2*(c.sent.count-c.sent.open))))
-	if open < len(c.sent.stamps) {
-		c.sent.resize(open)
-	}
-	if c.outbox.trim() {
-		c.sent.cargo = nil
-	}
-	c.inbox.trim()
-	c.outcomes.trim()
 }
 
 // A ReliableChannel acknowledges datagrams and delivers events under a header of

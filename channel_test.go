@@ -632,11 +632,11 @@ func TestSendCopies(t *testing.T) {
 
 // An event that was delivered by one copy is not sent again, whichever copy.
 func TestAckOfAnyCopySettlesTheEvent(t *testing.T) {
-	for copies := range 3 {
+	for copies := range 20 {
 		p := solo(t, Config{})
 		p.send("0", "1")
 		var seqs []uint16
-		for range 3 {
+		for range 20 {
 			seqs = append(seqs, p.wantEventsOut(0, 1).Sequence)
 			p.sleep(100 * ms)
 		}
@@ -648,6 +648,16 @@ func TestAckOfAnyCopySettlesTheEvent(t *testing.T) {
 			p.wantDatagram(TypeHeartbeat)
 		}
 	}
+}
+
+func TestAckOfAnEventThatIsDueTakesItOffTheList(t *testing.T) {
+	p := solo(t, Config{})
+	p.send(long(1000), long(1000))
+	p.flush()
+	p.sleep(100 * ms)
+	p.wantEventsOut(0) // 1 is due as well
+	p.ack(1, 0)
+	p.wantNothing()
 }
 
 // Against a model of the sender: which events each datagram carries, under any
@@ -744,9 +754,15 @@ func TestSameAckIsSampledOnce(t *testing.T) {
 			require.Equal(t, 40*ms, p.s.Stats().RTTVar)
 		}
 		p.sleepUntil(600 * ms)
-		p.emit(TypeInput)
-		p.sleep(time.Second)
+		for range 100 {
+			p.emit(TypeInput)
+		}
+		p.sleep(80 * ms)
 		p.ack(0, 0)
+		require.Equal(t, 80*ms, p.s.RTT())
+		p.ack(100, 0)
+		p.sleep(time.Second)
+		p.ack(0, 0) // now far behind the newest
 		require.Equal(t, 80*ms, p.s.RTT())
 	})
 }
@@ -891,6 +907,55 @@ func TestChannelAppendsAWholePayloadOrNothing(t *testing.T) {
 	require.Zero(t, c.InFlight())
 	_, ok = c.Deadline()
 	require.False(t, ok)
+}
+
+func TestAppendDueEventsFindsResendsByItself(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	c.Send([]byte("x"))
+	for seq := range uint16(3) {
+		h, _ := c.NextHeader(TypeEvent)
+		require.Equal(t, seq, h.Sequence)
+		require.NotEmpty(t, c.AppendDueEvents(nil, seq, 100))
+		require.Empty(t, c.AppendDueEvents(nil, seq, 100))
+		clock.Advance(100 * ms)
+	}
+}
+
+func TestDatagramThatHasItsFateCarriesNothingMore(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	acked, _ := c.NextHeader(TypeEvent)
+	lost, _ := c.NextHeader(TypeEvent)
+	c.Receive(Header{Type: TypeInput, Ack: acked.Sequence}, nil)
+	c.Send(nil)
+	require.Empty(t, c.AppendDueEvents(nil, acked.Sequence, 100))
+	clock.Advance(time.Second)
+	c.NextOutcome()
+	require.Empty(t, c.AppendDueEvents(nil, lost.Sequence, 100))
+	require.True(t, c.EventsDue(100))
+}
+
+// Whatever was appended for a datagram is delivered with it.
+func TestSecondListOfADatagramIsDeliveredWithIt(t *testing.T) {
+	for _, between := range []bool{false, true} {
+		c, _ := newChannel(t, Config{})
+		first, _ := c.NextHeader(TypeEvent)
+		other, _ := c.NextHeader(TypeEvent)
+		c.Send([]byte("a"))
+		require.NotEmpty(t, c.AppendDueEvents(nil, first.Sequence, 100))
+		if between {
+			c.Send([]byte("b"))
+			require.NotEmpty(t, c.AppendDueEvents(nil, other.Sequence, 100))
+		}
+		c.Send([]byte("c"))
+		second := c.AppendDueEvents(nil, first.Sequence, 100)
+		left := 1
+		if len(second) > 0 {
+			left = 0
+		}
+		c.Receive(Header{Type: TypeInput, Ack: first.Sequence}, nil)
+		require.Equal(t, left+b2i(between), c.InFlight())
+		require.Equal(t, left > 0, c.EventsDue(100), "and else it is still due")
+	}
 }
 
 // No datagram's list is longer than one holds, whatever room the caller has.

@@ -57,31 +57,36 @@ func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
 	if len(payload) > maxListSize {
 		return dst, ErrPayload
 	}
-	events, rest, ok := parseList(dst, payload)
-	if !ok || len(rest) != 0 {
+	size, ok := listSize(payload)
+	if !ok || size != len(payload) {
 		return dst, ErrPayload
 	}
-	return events, nil
+	return appendList(dst, payload), nil
 }
 
-// parseList reads the list of events that payload begins with and returns what
-// follows it.
-func parseList(dst []Event, payload []byte) (events []Event, rest []byte, ok bool) {
+// listSize returns how many bytes the list of events takes that payload begins
+// with. It is looked at as a whole before anything is taken from it, so that a
+// malformed one costs no memory.
+func listSize(payload []byte) (size int, ok bool) {
 	if len(payload) == 0 || payload[0] == 0 {
-		return dst, payload, false
+		return 0, false
 	}
-	events, rest = dst, payload[listOverhead:]
+	size = listOverhead
 	for range payload[0] {
-		if len(rest) < eventOverhead {
-			return dst, payload, false
+		if len(payload) < size+eventOverhead {
+			return 0, false
 		}
-		id := binary.LittleEndian.Uint16(rest)
-		end := eventOverhead + int(binary.LittleEndian.Uint16(rest[2:]))
-		if len(rest) < end {
-			return dst, payload, false
-		}
-		events = append(events, Event{id, rest[eventOverhead:end:end]})
-		rest = rest[end:]
+		size += eventOverhead + int(binary.LittleEndian.Uint16(payload[size+2:]))
 	}
-	return events, rest, true
+	return size, size <= len(payload)
+}
+
+// appendList appends the events of a well-formed list to dst.
+func appendList(dst []Event, list []byte) []Event {
+	for list = list[listOverhead:]; len(list) > 0; {
+		end := eventOverhead + int(binary.LittleEndian.Uint16(list[2:]))
+		dst = append(dst, Event{binary.LittleEndian.Uint16(list), list[eventOverhead:end:end]})
+		list = list[end:]
+	}
+	return dst
 }

@@ -1,6 +1,10 @@
 package ackbits
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ackbits/ackbits/internal/ring"
+)
 
 // The receiver's window of event ids (R1): ids from the oldest missing one on
 // are judged by whether they were received, those before it are old.
@@ -175,7 +179,7 @@ type inbox struct {
 	spare   [][]byte
 	out     []Event
 
-	peakEvents, peakAhead int // the most there were since the last trim
+	mostEvents, mostAhead peak
 }
 
 func (b *inbox) init(ordered bool) {
@@ -189,7 +193,7 @@ func (b *inbox) init(ordered bool) {
 // take takes in a list that ids.admits. It returns the events to hand over and
 // how many were new.
 func (b *inbox) take(events []Event) (out []Event, fresh int) {
-	b.peakEvents = max(b.peakEvents, len(events))
+	b.mostEvents.note(len(events))
 	if b.ordered {
 		return b.takeOrdered(events)
 	}
@@ -227,39 +231,56 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 			b.out = append(b.out, Event{next, data})
 		}
 	}
-	b.peakEvents = max(b.peakEvents, len(b.out))
+	b.mostEvents.note(len(b.out))
 	return b.out, fresh
 }
+
+// minBuffer is the least that a copy of an event ahead of a gap takes, so that
+// events of about one size soon find a buffer that fits.
+const minBuffer = 64
 
 // keep copies an event that is ahead of a gap.
 func (b *inbox) keep(e Event) {
 	if b.waiting == nil {
 		b.waiting = make([][]byte, nearSpan)
 	}
-	var buf []byte
-	if last := len(b.spare) - 1; last >= 0 {
-		buf, b.spare = b.spare[last], b.spare[:last]
-	} else {
-		buf = make([]byte, 0, 64)
-	}
+	buf := b.buffer(len(e.Data))
 	b.waiting[e.ID%nearSpan] = append(buf[:0], e.Data...)
 	b.ahead++
-	b.peakAhead = max(b.peakAhead, b.ahead)
+	b.mostAhead.note(b.ahead)
 }
 
-// trim gives back memory that was not needed since the last trim. What was
-// handed over stays valid: its buffers are let go of, not reused.
+// buffer returns the smallest spare buffer that n bytes fit into, so that a rare
+// large event does not make one after the other grow.
+func (b *inbox) buffer(n int) []byte {
+	best := -1
+	for i, buf := range b.spare {
+		if cap(buf) >= n && (best < 0 || cap(buf) < cap(b.spare[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return make([]byte, 0, ring.Ceil(max(n, minBuffer)))
+	}
+	buf, last := b.spare[best], len(b.spare)-1
+	b.spare[best] = b.spare[last]
+	b.spare = b.spare[:last]
+	return buf
+}
+
+// trim gives back memory that was not needed lately. What was handed over stays
+// valid: its buffers are let go of, not reused.
 func (b *inbox) trim() {
 	b.ids.narrow()
-	if n := roomFor(int64(b.peakEvents), 1); n < cap(b.parsed) {
+	if n := roomFor(b.mostEvents.pass(0), 1); n < cap(b.parsed) {
 		b.parsed = make([]Event, 0, n)
 		b.out = nil
 	}
-	if b.peakAhead == 0 {
+	ahead := b.mostAhead.pass(b.ahead)
+	if ahead == 0 {
 		b.waiting, b.lent, b.spare = nil, nil, nil
-	} else if spare := len(b.spare) - b.peakAhead; spare > 0 {
-		clear(b.spare[b.peakAhead:])
-		b.spare = b.spare[:b.peakAhead]
+	} else if n := roomFor(ahead, 1); n < len(b.spare) { // some are lent besides
+		clear(b.spare[n:])
+		b.spare = b.spare[:n]
 	}
-	b.peakEvents, b.peakAhead = 0, b.ahead
 }

@@ -428,6 +428,7 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	require.Len(t, takeAll(&b, 0), 4)
 	b.trim() // the busy period ends
 	b.trim() // and a quiet one
+	b.trim() // and another
 	require.Nil(t, b.waiting)
 	require.Nil(t, b.lent)
 	require.Nil(t, b.spare)
@@ -445,7 +446,9 @@ func TestTrimKeepsAsManySpareBuffersAsWereNeeded(t *testing.T) {
 	takeAll(&b, 5)
 	require.Len(t, b.spare, 3)
 	b.trim()
-	require.Len(t, b.spare, 1)
+	require.Len(t, b.spare, 3, "four waited in the period before")
+	b.trim()
+	require.Len(t, b.spare, 2, "one waited in the period before, and one may be lent")
 }
 
 func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
@@ -456,6 +459,8 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 	b.trim()
 	require.Equal(t, 64, cap(b.parsed))
 	b.take(make([]Event, 4))
+	b.trim()
+	require.Equal(t, 64, cap(b.parsed), "20 came in the period before")
 	b.trim()
 	require.Equal(t, 8, cap(b.parsed))
 	b.trim()

@@ -52,9 +52,7 @@ type outbox struct {
 	far      cursor
 	due      idSet // events of which a further copy is due
 
-	peak      int64 // the most events there were since the last trim
-	peakBytes int
-	peakRuns  int64
+	mostEvents, mostBytes, mostRuns peak
 }
 
 func (o *outbox) get(number int64) *pending { return o.events.At(number) }
@@ -79,8 +77,8 @@ func (o *outbox) add(event []byte) (id uint16) {
 	*o.get(o.end) = pending{start: uint32(start), size: uint16(len(event))}
 	o.end++
 	o.undelivered++
-	o.peak = max(o.peak, o.end-o.base)
-	o.peakBytes = max(o.peakBytes, o.bytes.used())
+	o.mostEvents.note(int(o.end - o.base))
+	o.mostBytes.note(o.bytes.used())
 	return uint16(o.end - 1)
 }
 
@@ -205,7 +203,7 @@ func (o *outbox) noteCopy(number int64, seq uint16, s *sentLog) uint32 {
 	}
 	*o.runs.At(o.endRun) = run{first: uint32(number), seq: seq, n: 1}
 	o.endRun++
-	o.peakRuns = max(o.peakRuns, o.endRun-o.firstRun)
+	o.mostRuns.note(int(o.endRun - o.firstRun))
 	return uint32(o.endRun - 1)
 }
 
@@ -263,31 +261,20 @@ func (o *outbox) settle() {
 	}
 }
 
-// trim gives back memory that was not needed since the last trim, and reports
-// whether there were no events at all.
+// trim gives back memory that was not needed lately, and reports whether there
+// were no events at all.
 func (o *outbox) trim() (idle bool) {
-	idle = o.peak == 0
-	if n := roomFor(o.peak, minEvents); n < len(o.events) {
+	events := o.mostEvents.pass(int(o.end - o.base))
+	if n := roomFor(events, minEvents); n < len(o.events) {
 		o.events = o.events.Resized(n, o.base, o.end)
 	}
-	if n := roomFor(int64(o.peakBytes), minBytes); n < len(o.bytes.buf) {
+	if n := roomFor(o.mostBytes.pass(o.bytes.used()), minBytes); n < len(o.bytes.buf) {
 		o.moveBytes(n)
 	}
-	if n := roomFor(o.peakRuns, minEvents); n < len(o.runs) {
+	if n := roomFor(o.mostRuns.pass(int(o.endRun-o.firstRun)), minEvents); n < len(o.runs) {
 		o.runs = o.runs.Resized(n, o.firstRun, o.endRun)
 	}
-	o.peak, o.peakBytes, o.peakRuns = o.end-o.base, o.bytes.used(), o.endRun-o.firstRun
-	return idle
-}
-
-// roomFor returns the length that a ring keeps in which there were up to n
-// elements: room for twice as many and at least the floor, so that a load that
-// varies a little does not make it shrink and grow in turn.
-func roomFor(n int64, floor int) int {
-	if n == 0 {
-		return 0
-	}
-	return max(ring.Ceil(int(2*n)), floor)
+	return events == 0
 }
 
 // clear frees what the events took, but for their count.

@@ -185,6 +185,7 @@ func TestTrimmedOutboxTakesNoMemory(t *testing.T) {
 	o.fresh = o.end
 	o.settle()
 	require.False(t, o.trim(), "20 waited a moment ago")
+	require.False(t, o.trim(), "and in the period before")
 	require.True(t, o.trim())
 	require.Empty(t, o.events)
 	require.Empty(t, o.bytes.buf)
@@ -193,7 +194,7 @@ func TestTrimmedOutboxTakesNoMemory(t *testing.T) {
 
 func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
 	for _, tc := range []struct {
-		n           int64
+		n           int
 		floor, want int
 	}{
 		{0, 8, 0}, {1, 8, 8}, {4, 8, 8}, {5, 8, 16}, {8, 8, 16}, {9, 8, 32}, {1, 1, 2}, {256, 8, 512},

@@ -92,13 +92,17 @@ func TestSendingCallsAndNextOutcomeJudge(t *testing.T) {
 	for name, call := range map[string]func(p *actor){
 		"AppendDatagram":       func(p *actor) { p.emit(TypeInput) },
 		"AppendDue":            func(p *actor) { p.wantDatagram(TypeHeartbeat) },
-		"AppendDue of nothing": func(p *actor) { p.s.AppendDue(nil) },
+		"AppendDue of nothing": func(p *actor) { p.emit(TypeInput); p.sleep(800 * ms); p.wantNothing() },
 		"NextOutcome":          func(p *actor) { p.s.NextOutcome() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := solo(t, Config{Heartbeat: 900 * ms})
+			p := solo(t, Config{Heartbeat: 900 * ms, LossDelay: 1200 * ms})
 			p.emit(TypeInput)
-			p.sleep(time.Second)
+			p.sleep(600 * ms)
+			if name != "AppendDue of nothing" {
+				p.sleep(600 * ms)
+			}
+			require.Zero(t, p.s.Stats().Lost)
 			call(p)
 			require.EqualValues(t, 1, p.s.Stats().Lost)
 		})
@@ -148,17 +152,20 @@ func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 		}
 		p.ack(0, 0) // fewer than 256 newer ones were sent: it is remembered
 		p.ack(0, 0)
+		p.ack(100, 0)
+		p.ack(0, 0) // now far behind the newest
 		p.wantInFlight(0)
 		st := p.s.Stats()
 		require.EqualValues(t, 1, st.Lost)
 		require.EqualValues(t, 1, st.LateAcks)
-		require.Zero(t, st.Delivered)
-		require.Equal(t, time.Second, st.RTT, "it is a first acknowledgement")
+		require.EqualValues(t, 1, st.Delivered)
+		require.Equal(t, 875*ms, st.RTT, "it is a first acknowledgement")
+		p.wantOutcome(Outcome{100, TypeInput, true, 0})
 		p.wantNoOutcome()
 		p.s.Close()
 		p.sleep(10 * time.Second)
 		p.fetchOutcomes()
-		require.Len(t, p.outcomes, 255)
+		require.Len(t, p.outcomes, 254)
 		p.outcomes = nil
 	})
 }
@@ -177,6 +184,20 @@ func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
 		p.wantNoOutcome()
 		p.wantInFlight(0)
 	})
+}
+
+// What is 32,768 or more behind can no longer be named by any acknowledgement.
+func TestDatagramThatNoAckCanNameIsLost(t *testing.T) {
+	p := solo(t, Config{LossDelay: time.Hour})
+	for range 40_000 {
+		p.s.AppendDatagram(nil, TypeInput, nil)
+	}
+	p.check()
+	require.Equal(t, 32768, p.s.Stats().Undecided)
+	p.ack(uint16(40_000-32768-1), 0)
+	require.Zero(t, p.s.Stats().Delivered+p.s.Stats().LateAcks)
+	p.ack(uint16(40_000-32768), 0)
+	require.EqualValues(t, 1, p.s.Stats().Delivered)
 }
 
 // Outcomes decided by one Receive come oldest first, from every start.

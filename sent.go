@@ -149,7 +149,7 @@ func oldest(ackBits uint64) int { return bits.Len64(ackBits) - 1 }
 type outcomeQueue struct {
 	ring       ring.Ring[Outcome]
 	first, end int64
-	peak       int64 // the most that waited since the last trim
+	most       peak
 }
 
 // maxOutcomes is how many wait at most: at 60 datagrams a second, for 17
@@ -172,7 +172,7 @@ func (q *outcomeQueue) push(o Outcome) (dropped bool) {
 	}
 	*q.ring.At(q.end) = o
 	q.end++
-	q.peak = max(q.peak, q.end-q.first)
+	q.most.note(int(q.end - q.first))
 	return dropped
 }
 
@@ -185,10 +185,9 @@ func (q *outcomeQueue) pop() (Outcome, bool) {
 	return o, true
 }
 
-// trim gives back memory that was not needed since the last trim.
+// trim gives back memory that was not needed lately.
 func (q *outcomeQueue) trim() {
-	if n := roomFor(q.peak, minOutcomes); n < len(q.ring) {
+	if n := roomFor(q.most.pass(int(q.end-q.first)), minOutcomes); n < len(q.ring) {
 		q.ring = q.ring.Resized(n, q.first, q.end)
 	}
-	q.peak = q.end - q.first
 }

@@ -66,13 +66,16 @@ func TestConfigNamesTheFieldAndValueItRefuses(t *testing.T) {
 func TestHugeDurationsSaturate(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	p := solo(t, Config{Heartbeat: longest - 1, Timeout: longest, ResendDelay: longest, LossDelay: longest, StallTimeout: longest, Outcomes: true})
+	p.sleep(time.Hour)
+	p.hear(TypeHeartbeat)
+	p.emit(TypeInput)
 	p.send("x")
 	for range 30 {
 		p.flush()
 		p.sleep(24 * time.Hour)
 	}
 	p.hear(TypeHeartbeat)
-	require.Len(t, p.flying, 1, "the first copy is all there ever was")
+	require.Len(t, p.flying, 2, "the first copy is all there ever was")
 	p.wantAlive()
 	p.wantNoOutcome()
 }
@@ -360,6 +363,10 @@ func TestCustomDelaysHold(t *testing.T) {
 	p.sleep(1)
 	p.wantNothing()
 	p.wantErr(ErrStalled)
+	p = solo(t, Config{Heartbeat: 4 * time.Second, ResendDelay: time.Minute, StallTimeout: time.Second})
+	p.send("x")
+	p.wantEventsOut(0)
+	p.wantDeadline(time.Second)
 	p = solo(t, Config{Heartbeat: 20 * ms, Timeout: 300 * ms})
 	p.wantDeadline(20 * ms)
 	p.sleepUntil(300*ms - 1)
@@ -498,7 +505,7 @@ func TestClockThatIsSetForwardFiresNothing(t *testing.T) {
 func TestPollIntervalMovesHeartbeatsAsR5Says(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		heartbeat := time.Duration(rapid.Int64Range(1, 1000).Draw(rt, "heartbeat"))
-		poll := time.Duration(rapid.OneOf(rapid.Int64Range(0, 2500), rapid.Just[int64](math.MaxInt64)).Draw(rt, "P"))
+		poll := time.Duration(rapid.OneOf(rapid.Int64Range(0, 3*int64(heartbeat)), rapid.Just[int64](math.MaxInt64)).Draw(rt, "P"))
 		p := solo(rt, Config{Heartbeat: heartbeat, PollInterval: poll})
 		due := func(silence time.Duration) bool {
 			return silence >= heartbeat || poll > heartbeat-silence && silence >= poll-silence
@@ -562,6 +569,7 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 			Backlog:      rapid.SampledFrom([]int{0, 3}).Draw(rt, "backlog"),
 			PollInterval: rapid.SampledFrom([]time.Duration{0, 16 * ms, 200 * ms}).Draw(rt, "P"),
 			StallTimeout: rapid.SampledFrom([]time.Duration{0, -1, time.Second}).Draw(rt, "stall"),
+			EventRate:    rapid.SampledFrom([]int{0, 0, 700}).Draw(rt, "rate"),
 		}
 		y := newStory(rt)
 		a, b := y.enter("A", cfg), y.enter("B", cfg)
@@ -655,6 +663,28 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 			},
 		})
 	})
+}
+
+// R5: AppendDue does nothing at Deadline − 1 ns. With EventRate, a due event
+// that the budget holds back hides a lower, smaller one that comes due earlier.
+func TestDeadlineIsExactWithEventRate(t *testing.T) {
+	p := solo(t, Config{EventRate: 100, Heartbeat: 4 * time.Second})
+	p.send("", long(200))
+	p.wantEventsOut(0, 1)
+	for range 6 {
+		at := p.deadline()
+		require.Greater(t, at, p.now())
+		p.sleepUntil(at - 1)
+		p.wantNothing()
+		p.sleepUntil(at)
+		out, ok := p.s.AppendDue(nil)
+		require.True(t, ok)
+		p.packet(out)
+		p.flush()
+		if at > 1300*ms {
+			break
+		}
+	}
 }
 
 // --- R6: AppendDue
@@ -956,6 +986,16 @@ func TestFarewellCarriesFreshEventsOnly(t *testing.T) {
 	p.s.Close()
 	p.wantEventsOut(1)
 	p.wantDatagram(TypeDisconnect)
+
+	p = solo(t, Config{}) // nor when the resend was already found due
+	p.send(long(1000), long(1000))
+	p.flush()
+	p.sleep(100 * ms)
+	p.wantEventsOut(0)
+	p.send("fresh")
+	p.s.Close()
+	p.wantEventsOut(2)
+	p.wantDatagram(TypeDisconnect)
 }
 
 func b2i(b bool) int {
@@ -966,23 +1006,22 @@ func b2i(b bool) int {
 }
 
 func TestFarewellSendsOnlyEventsInsideTheSpan(t *testing.T) {
-	p := solo(t, Config{Backlog: 100})
-	p.sendN(300, 0)
+	p := solo(t, Config{Backlog: 400})
+	p.sendN(600, 0)
 	p.s.Close()
 	require.Len(t, p.wantDatagram(TypeEvent).ids(), 255)
 	p.wantEventsOut(255)
-	p.ack(0, 0) // Receive works in full: room for the rest
-	var ids []uint16
-	for id := range uint16(44) {
-		ids = append(ids, 256+id)
-	}
-	p.wantEventsOut(ids...)
+	p.ack(0, 0) // Receive works in full: room for 255 more
+	ids := p.wantDatagram(TypeEvent).ids()
+	require.Len(t, ids, 255)
+	require.EqualValues(t, 256, ids[0])
 	p.wantDatagram(TypeDisconnect)
-	p.ack(1, 0)
+	p.ack(1, 0) // room again, but the three go in a row
 	p.wantDatagram(TypeDisconnect)
 	p.wantDatagram(TypeDisconnect)
 	p.wantNothing()
-	p.wantInFlight(44)
+	p.wantErr(ErrClosed)
+	p.wantInFlight(344)
 }
 
 func TestClosedSessionStillReceives(t *testing.T) {
@@ -1008,6 +1047,8 @@ func TestClosedSessionStillReceives(t *testing.T) {
 		p.hear(TypeDisconnect)
 		p.wantErr(ErrPeerLeft)
 		p.wantNothing()
+		p.sendFails(ErrPeerLeft)
+		p.emitFails(ErrPeerLeft)
 	})
 }
 

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ackbits/ackbits/internal/scenario"
+	"github.com/ackbits/ackbits/internal/simnet"
+)
+
+const ms = time.Millisecond
+
+func brokenLink(loss float64) simnet.Config { return simnet.Config{Delay: 50 * ms, Loss: loss} }
+
+func short(d time.Duration) scenario.Traffic {
+	t := scenario.W1
+	t.Duration = d
+	return t
+}
+
+// Each peer delivers each message once, on its own clock but in virtual time.
+func TestPeersDeliverEachMessageOnce(t *testing.T) {
+	for _, p := range peers {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			clean := p.play(t, 1, brokenLink(0), short(5*time.Second))
+			require.NoError(t, clean.Err)
+			require.Equal(t, 2*5*20, clean.Sent)
+			require.Len(t, clean.Latencies, clean.Sent)
+			require.GreaterOrEqual(t, clean.Latencies[0], 50*ms)
+			require.Less(t, clean.Quantile(0.9), 60*ms)
+			require.Greater(t, clean.Bytes, 64.+28)
+
+			bad := p.play(t, 1, brokenLink(0.1), short(20*time.Second))
+			require.NoError(t, bad.Err)
+			require.Len(t, bad.Latencies, bad.Sent)
+			require.Zero(t, bad.Twice)
+			require.GreaterOrEqual(t, bad.Latencies[0], 50*ms)
+			require.Greater(t, bad.Quantile(0.99), 100*ms, "a lost one waits for a round trip at least")
+		})
+	}
+}
+
+func TestQuantilesCountWhatNeverArrived(t *testing.T) {
+	o := outcome{latencies: []time.Duration{1, 2, 3, 4, 5, 6, 7, 8}, sent: 10}
+	require.Equal(t, time.Duration(6), o.quantile(0.5))
+	require.Equal(t, time.Duration(8), o.quantile(0.79))
+	require.Equal(t, never, o.quantile(0.8))
+	require.Equal(t, never, o.quantile(1))
+	require.Equal(t, never, (&outcome{}).quantile(0.5))
+}
+
+func TestOutcomesWeighGamesByTheirEvents(t *testing.T) {
+	var o outcome
+	o.add(scenario.Result{Sent: 10, Copies: 1, Bytes: 100, Latencies: make([]time.Duration, 10)})
+	o.add(scenario.Result{Sent: 30, Copies: 2, Bytes: 200, Latencies: make([]time.Duration, 30)})
+	require.Equal(t, 40, o.sent)
+	require.InDelta(t, 1.75, o.copies, 1e-9)
+	require.InDelta(t, 175, o.bytes, 1e-9)
+	require.NoError(t, o.err)
+	o.add(scenario.Result{Twice: 1})
+	require.Error(t, o.err)
+}
+
+func TestSpecifications(t *testing.T) {
+	p, err := parsePolicy("adaptive+bundle+rate=2000+wide")
+	require.NoError(t, err)
+	require.True(t, p.cfg.Adaptive && p.cfg.Bundle && p.cfg.Wide)
+	require.Equal(t, 2000, p.cfg.EventRate)
+	p, err = parsePolicy("fixed+resend=50ms+ordered")
+	require.NoError(t, err)
+	require.Equal(t, 50*ms, p.cfg.ResendDelay)
+	p, err = parsePolicy("kcp")
+	require.NoError(t, err)
+	require.Equal(t, "kcp", p.peer.name)
+
+	l, err := parseLink("5%+rtt=20ms+jitter=3ms+dup=1%+reorder=2%+bursts")
+	require.NoError(t, err)
+	want := simnet.Config{Delay: 10 * ms, Jitter: 3 * ms, Loss: 0.05, Duplicate: 0.01, Reorder: 0.02, ReorderDelay: 30 * ms, Burst: bursts}
+	require.Equal(t, want, l.cfg)
+
+	w, err := parseWorkload("burst=300+gap=1s+size=100+ontick")
+	require.NoError(t, err)
+	require.Equal(t, 300, w.traffic.Burst)
+	require.Equal(t, time.Second, w.traffic.BurstGap)
+	require.True(t, w.traffic.OnTicks)
+	w, err = parseWorkload("w1+rate=50")
+	require.NoError(t, err)
+	require.Equal(t, 50, w.traffic.EventRate)
+
+	for _, args := range [][]string{
+		{"-policies", "slow"}, {"-policies", ""}, {"-policies", "fixed,fixed"}, {"-policies", "fixed+resend=x"}, {"-policies", "adaptive+rate=-1"},
+		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"},
+		{"-workloads", "w2"}, {"-workloads", "w1+size=7"}, {"-seeds", "a"}, {"-duration", "0s"}, {"rest"},
+	} {
+		_, err := parseArgs(args, io.Discard, io.Discard)
+		require.Error(t, err, args)
+	}
+}
+
+// The story of a slow event: its copies are lost until one arrives, and some
+// time after it the sender knows.
+func TestTell(t *testing.T) {
+	p, err := parsePolicy("fixed")
+	require.NoError(t, err)
+	s := tell(p, 1, link{"", brokenLink(0.2)}, short(30*time.Second), 0.99)
+	require.Greater(t, s.latency, 150*ms-1)
+	require.True(t, s.copies[0].lost)
+	first := slices.IndexFunc(s.copies, func(f flight) bool { return !f.lost })
+	require.Equal(t, s.latency, s.copies[first].arrived)
+	require.Equal(t, 50*ms, s.copies[first].arrived-s.copies[first].sent)
+	require.GreaterOrEqual(t, s.known, s.latency+50*ms)
+	for i, f := range s.copies[1:] {
+		require.GreaterOrEqual(t, f.sent-s.copies[i].sent, 100*ms)
+		require.False(t, f.bundled)
+	}
+	require.Zero(t, tell(p, 1, link{"", brokenLink(0)}, scenario.Traffic{TickRate: 60, Duration: time.Second}, 0.99))
+}
+
+func TestCopiesOverTime(t *testing.T) {
+	p, err := parsePolicy("adaptive+bundle")
+	require.NoError(t, err)
+	copies := copiesOverTime(p, []uint64{1, 2}, link{"", brokenLink(0.3)}, scenario.W1)
+	require.Equal(t, 1., copies[int(badSpell.from/time.Second)-2])
+	require.Greater(t, copies[int(badSpell.to/time.Second)-2], 4.)
+	require.Equal(t, 1., copies[len(copies)-2])
+}
+
+func TestBrief(t *testing.T) {
+	for d, want := range map[time.Duration]string{5 * time.Minute: "5m", time.Hour: "1h", 90 * time.Second: "1m30s", 10 * time.Second: "10s", time.Hour + 5*time.Second: "1h0m5s"} {
+		require.Equal(t, want, brief(d))
+	}
+}
+
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	report, chart := filepath.Join(dir, "r.html"), filepath.Join(dir, "c.svg")
+	var out, errOut strings.Builder
+	args := []string{"-policies", "adaptive+bundle,fixed,kcp", "-links", "clean,20%", "-workloads", "w1,burst", "-seeds", "3", "-duration", "10s", "-out", report, "-chart", chart}
+	require.Zero(t, run(t, args, &out, &errOut), errOut.String())
+	for _, want := range []string{"w1: ", "burst: ", "adaptive+bundle", "kcp", "50 / 50 / 50"} {
+		require.Contains(t, out.String(), want)
+	}
+
+	page, err := os.ReadFile(report)
+	require.NoError(t, err)
+	require.NotContains(t, string(page), "NaN")
+	for _, outside := range []string{"src=", "href=", "url(", "<script"} { // one file and no other
+		require.NotContains(t, string(page), outside)
+	}
+	require.Equal(t, 2*(1+2)+1+2, strings.Count(string(page), "<svg"))
+
+	picture, err := os.ReadFile(chart)
+	require.NoError(t, err)
+	require.Less(t, len(picture), 100_000)
+	for d := xml.NewDecoder(strings.NewReader(string(picture))); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+	}
+
+	require.Equal(t, 2, run(t, []string{"-links", "x"}, &out, &errOut))
+	require.Equal(t, 1, run(t, []string{"-policies", "fixed", "-links", "clean", "-seeds", "1", "-duration", "1s", "-out", dir}, &out, &errOut))
+	require.Zero(t, run(t, []string{"-h"}, &out, &errOut))
+}
+
+// A chart of what never arrived is empty, not broken.
+func TestChartsOfNothing(t *testing.T) {
+	l := &lab{policies: []policy{{name: "p"}}, links: []link{{name: "l"}}}
+	cells := [][]outcome{{{sent: 10}}}
+	text, err := l.overview(cells, true)
+	require.NoError(t, err)
+	require.Contains(t, text, "<svg")
+	p, err := tailChart(l, 0, cells[0], time.Second)
+	require.NoError(t, err)
+	_, err = svg(100, 100, p)
+	require.NoError(t, err)
+	require.Equal(t, "–", number(never))
+	require.Equal(t, "20", steps(40, 3)[1].Label)
+	require.Equal(t, "500", steps(2100, 5)[1].Label)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/scenario"
+	"github.com/ackbits/ackbits/internal/simnet"
+)
+
+// A specification is a list, parted by commas, of names that may have parts,
+// joined with a plus: "5%+jitter=10ms". Each part is a word, or a key and value.
+
+type policy struct {
+	name string
+	cfg  ackbits.Config
+	peer *peer // nil: ackbits
+}
+
+type link struct {
+	name string
+	cfg  simnet.Config
+}
+
+type workload struct {
+	name    string
+	traffic scenario.Traffic
+}
+
+const (
+	policyHelp = `which rules compete: parts of fixed, adaptive, bundle, wide, ordered, rate=BYTES, resend=TIME; or kcp, quic, quic-streams, sctp`
+	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%`
+	workHelp   = `with which traffic: w1, busy or burst, and parts of rate=EVENTS, size=BYTES, burst=EVENTS, gap=TIME, ontick`
+)
+
+// parse reads a list of specifications.
+func parse[T any](list string, one func(name string) (T, error)) (all []T, err error) {
+	seen := map[string]bool{}
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if seen[name] {
+			return nil, fmt.Errorf("%q stands there twice", name)
+		}
+		seen[name] = true
+		x, err := one(name)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// parts calls set for each part of a specification.
+func parts(name string, set func(key, value string) error) error {
+	for part := range strings.SplitSeq(name, "+") {
+		key, value, _ := strings.Cut(part, "=")
+		if err := set(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unknown(key string) error { return fmt.Errorf("%q is not known, see -h", key) }
+
+func parsePolicy(name string) (policy, error) {
+	p := policy{name: name}
+	for i := range peers {
+		if peers[i].name == name {
+			p.peer = &peers[i]
+			return p, nil
+		}
+	}
+	p.cfg.Backlog = 4096 // so that a burst waits instead of ending the session
+	err := parts(name, func(key, value string) (err error) {
+		switch key {
+		case "fixed":
+		case "adaptive":
+			p.cfg.Adaptive = true
+		case "bundle":
+			p.cfg.Bundle = true
+		case "wide":
+			p.cfg.Wide = true
+		case "ordered":
+			p.cfg.Ordered = true
+		case "rate":
+			p.cfg.EventRate, err = strconv.Atoi(value)
+		case "resend":
+			p.cfg.ResendDelay, err = time.ParseDuration(value)
+		default:
+			err = unknown(key)
+		}
+		return err
+	})
+	if err == nil {
+		_, err = ackbits.NewSession(p.cfg)
+	}
+	return p, err
+}
+
+// bursts lose three of four for 80 ms, 1.2 s apart on average: 5 % in all.
+var bursts = simnet.Burst{MeanGood: 1120 * time.Millisecond, MeanBad: 80 * time.Millisecond, LossBad: 0.75}
+
+func parseLink(name string) (link, error) {
+	l := link{name: name, cfg: simnet.Config{Delay: 50 * time.Millisecond}}
+	err := parts(name, func(key, value string) (err error) {
+		switch key {
+		case "clean":
+		case "bursts":
+			l.cfg.Burst = bursts
+		case "rtt":
+			l.cfg.Delay, err = duration(value)
+			l.cfg.Delay /= 2
+		case "jitter":
+			l.cfg.Jitter, err = duration(value)
+		case "reorder":
+			l.cfg.Reorder, err = percent(value)
+			l.cfg.ReorderDelay = 30 * time.Millisecond
+		case "dup":
+			l.cfg.Duplicate, err = percent(value)
+		default:
+			if l.cfg.Loss, err = percent(key); err != nil {
+				err = unknown(key)
+			}
+		}
+		return err
+	})
+	return l, err
+}
+
+func percent(s string) (float64, error) {
+	digits, ok := strings.CutSuffix(s, "%")
+	x, err := strconv.ParseFloat(digits, 64)
+	if !ok || err != nil || !(x >= 0 && x <= 90) {
+		return 0, fmt.Errorf("%q is not from 0%% to 90%%", s)
+	}
+	return x / 100, nil
+}
+
+func duration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err == nil && (d < 0 || d > 4*time.Second) {
+		err = fmt.Errorf("%v is not from 0 to 4s", d)
+	}
+	return d, err
+}
+
+func parseWorkload(name string) (workload, error) {
+	w := workload{name, scenario.W1}
+	err := parts(name, func(key, value string) (err error) {
+		t := &w.traffic
+		switch key {
+		case "w1":
+		case "busy":
+			t.EventRate = 200
+		case "burst":
+			if value == "" {
+				value = "200"
+			}
+			t.BurstGap = max(t.BurstGap, 2*time.Second)
+			t.Burst, err = between(value, 1, 2000)
+		case "gap":
+			t.BurstGap, err = duration(value)
+		case "rate":
+			t.EventRate, err = between(value, 1, 1000)
+		case "size":
+			t.EventSize, err = between(value, 8, 1000)
+		case "ontick":
+			t.OnTicks = true
+		default:
+			err = unknown(key)
+		}
+		return err
+	})
+	return w, err
+}
+
+func between(s string, low, high int) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err == nil && (n < low || n > high) {
+		err = fmt.Errorf("%d is not from %d to %d", n, low, high)
+	}
+	return n, err
+}
