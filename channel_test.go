@@ -1097,3 +1097,54 @@ func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, Outcome{0, TypeInput, false, 0}, o)
 }
+
+// A run of copies that the cursor of resends has passed must not grow: the copy
+// added to it would never come due again. It takes a budget that holds back the
+// older event, so that the newer one is sent first in a datagram that was begun
+// before.
+func TestCopyAddedToAPassedRunIsResent(t *testing.T) {
+	var clock ManualClock
+	clock.Set(time.Unix(1000, 0))
+	c, err := NewReliableChannel(Config{Clock: &clock, EventRate: 10})
+	require.NoError(t, err)
+	carry := func(seq uint16) []Event {
+		events, err := ParseEvents(nil, c.AppendDueEvents(nil, seq, maxListSize))
+		require.NoError(t, err)
+		return events
+	}
+	next := func() uint16 {
+		h, ok := c.NextHeader(TypeEvent)
+		require.True(t, ok)
+		return h.Sequence
+	}
+	send := func(data string) {
+		_, err := c.Send([]byte(data))
+		require.NoError(t, err)
+	}
+	// A copy of event 0 uses up the budget, so that event 1, though due, waits.
+	send("older")
+	carry(next())
+	clock.Advance(100 * time.Millisecond)
+	resent := next()
+	require.Len(t, carry(resent), 1)
+	send("due")
+	open := next()
+	require.Len(t, carry(open), 1)
+	clock.Advance(100 * time.Millisecond)
+	require.False(t, c.EventsDue(maxListSize), "the budget is spent")
+	send("newer")
+	events := carry(open)
+	require.Len(t, events, 1)
+	require.EqualValues(t, 2, events[0].ID)
+	_, err = c.Receive(Header{Type: TypeHeartbeat, Ack: resent}, nil)
+	require.NoError(t, err)
+	for _, want := range []uint16{1, 2} {
+		clock.Advance(time.Minute)
+		seq := next()
+		events := carry(seq)
+		require.Len(t, events, 1)
+		require.Equal(t, want, events[0].ID)
+		_, err = c.Receive(Header{Type: TypeHeartbeat, Sequence: want, Ack: seq}, nil)
+		require.NoError(t, err)
+	}
+}

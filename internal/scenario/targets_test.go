@@ -348,3 +348,14 @@ func TestAdaptiveSendsNothingThatIsDelivered(t *testing.T) {
 		}
 	})
 }
+
+// A budget far below what the link asks for: planned copies must not use up what
+// resends need, or events that are known to be missing wait for tens of seconds.
+func TestPlannedCopiesLeaveBudgetToResends(t *testing.T) {
+	cfg := ackbits.Config{Adaptive: true, Bundle: true, EventRate: 3000, Backlog: 4096}
+	traffic := W1
+	traffic.EventRate, traffic.Duration = 200, time.Minute
+	r := Run(3, cfg, simnet.Config{Delay: 150 * time.Millisecond, Loss: 0.1}, traffic)
+	require.NoError(t, r.Err)
+	require.Less(t, r.Quantile(0.99), time.Second)
+}
