@@ -30,10 +30,12 @@ const (
 	// wait for those of a 20 Hz server.
 	maxHold = 15 * int64(time.Millisecond)
 	// missing is the share of new events that may need a round trip more: 5 of
-	// 1,000. Each tenth of it costs another copy at 10 % loss.
+	// 1,000. A tenth of that costs another copy at 10 % loss; ten times as many
+	// would show at p99.
 	missing = 5 * million / 1000
-	// maxAhead is the most copies ahead of an event under independent loss: enough for missing at 34 %
-	// loss. Where more is lost, more copies would only add to it.
+	// maxAhead is the most copies ahead of an event where losses are independent:
+	// enough for missing at 34 % of loss. Where more is lost, more copies would
+	// only add to it.
 	maxAhead = 4
 
 	// sampledLosses is how many losses an estimate rests on, so that it is right
@@ -108,8 +110,8 @@ type adaptation struct {
 	reorderStep int64 // how many steps evidence waits
 	reorderedAt int64 // the number assessed at the last reordering
 
-	carriedAt  int64 // when the last bundle or datagram that could have been one was sent
-	carrierGap int64 // and how long after the one before it; 0: there are none
+	carriedAt  int64 // when the last application datagram was sent, if they can carry events
+	carrierGap int64 // and how long after the one before
 
 	backoff int
 	firedAt int64 // when the timer last fired

@@ -23,7 +23,9 @@ type Config struct {
 	// between two datagrams of the other side. A session speaks one form.
 	Wide bool
 	// Ordered hands events over in the order of their ids. It keeps copies of
-	// up to 255 that are ahead of a gap; nothing changes on the wire.
+	// up to 255 that are ahead of a gap; nothing changes on the wire. Events are
+	// acknowledged when they arrive, so those that wait for a gap when a session
+	// ends were delivered to this side but never handed over.
 	Ordered bool
 
 	// Heartbeat is the longest silence of ours; 0: 50 ms. Shorter costs
@@ -60,14 +62,20 @@ type Config struct {
 	// Outcomes queues an Outcome for every datagram sent, see NextOutcome.
 	Outcomes bool
 
-	// Adaptive resends by evidence instead of after ResendDelay.
+	// Adaptive resends an event when there is evidence or reason for it instead
+	// of after ResendDelay: when datagrams sent after its last copy are
+	// acknowledged and it is not, or nothing is for a round trip and some more;
+	// and where the link is seen to lose, it sends copies of new events ahead.
+	// It changes nothing on the wire and needs nothing of the peer.
 	Adaptive bool
-	// Bundle lets application datagrams carry events (type 8). A peer that is
-	// not this library drops such datagrams.
+	// Bundle lets application datagrams carry events that are due (type 8), so
+	// that an event costs its bytes and no datagram of its own. Call Send before
+	// AppendDatagram, and AppendDue after it, for new events to ride along. A
+	// peer that is not this library drops such datagrams.
 	Bundle bool
 	// EventRate is how many bytes of events a second, 4 + n each, resends and
-	// extra copies may use, with one second of burst; 0: no limit. First copies
-	// always go.
+	// extra copies may use, with one second of burst, half of which copies ahead
+	// of a loss leave to the others; 0: no limit. First copies always go.
 	EventRate int
 	// MaxEvent is the largest event that Send takes, in bytes; 0, or more than
 	// fits: MaxEventSize, or MaxWideEventSize.

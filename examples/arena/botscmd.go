@@ -70,6 +70,7 @@ func runBots(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, *duration)
 	defer cancel()
+	time.AfterFunc(cfg.Ramp+time.Second, swarm.Restart) // joining is not what latencies are about
 	stop := showLive(os.Stdout, swarm, nil)
 	err = swarm.Run(ctx)
 	stop()
@@ -77,12 +78,16 @@ func runBots(ctx context.Context, args []string) error {
 		return err
 	}
 	report(os.Stdout, swarm)
-	if *against == "" {
-		return compareFiles(os.Stdout, "", book.Name())
+	if *against != "" {
+		fmt.Println("waiting for the server to close its books")
+		time.Sleep(settle)
 	}
-	time.Sleep(500 * time.Millisecond) // for the server to notice the last Disconnects
 	return compareFiles(os.Stdout, *against, book.Name())
 }
+
+// settle is how long a server may take to notice that a client has left: its
+// timeout, where all three Disconnects were lost.
+const settle = 6 * time.Second
 
 // createLedger creates a file, or a temporary one.
 func createLedger(name, pattern string) (*os.File, error) {

@@ -213,3 +213,26 @@ func TestEventsAndEnd(t *testing.T) {
 	require.ErrorContains(t, h.client.Over(), "good night")
 	require.False(t, h.client.Say("too late"))
 }
+
+// Whoever leaves says goodbye three times, after what was still to be said.
+func TestLeave(t *testing.T) {
+	h := newHarness(t)
+	h.join()
+	require.True(t, h.client.Say("bye"))
+	h.client.Leave()
+	require.ErrorIs(t, h.client.Over(), ackbits.ErrClosed)
+	sent := h.take()
+	require.Len(t, sent, 4)
+	for i, want := range []ackbits.Type{ackbits.TypeEvent, ackbits.TypeDisconnect, ackbits.TypeDisconnect, ackbits.TypeDisconnect} {
+		header, _, err := ackbits.ParseHeader(sent[i])
+		require.NoError(t, err)
+		require.Equal(t, want, header.Type)
+	}
+	h.client.Tick(0)
+	require.Empty(t, h.take())
+
+	h = newHarness(t)
+	h.client.Tick(0)
+	h.client.Leave()
+	require.ErrorIs(t, h.client.Over(), client.ErrLeft)
+}

@@ -55,7 +55,7 @@ func (p *peer) open(clock ackbits.Clock, keepDiary bool) error {
 	p.session, err = ackbits.NewSession(ackbits.Config{
 		Token:        p.token,
 		Clock:        clock,
-		PollInterval: time.Second / game.TickRate,
+		PollInterval: ticksPerSnapshot * time.Second / game.TickRate,
 		Adaptive:     true, // resend by evidence,
 		Bundle:       true, // and in the snapshots: both ends are this library
 		Backlog:      backlog,
@@ -87,10 +87,11 @@ func (p *peer) mayChat(now time.Time) bool {
 	if p.chat.Before(now) {
 		p.chat = now
 	}
-	if p.chat.Sub(now) >= chatBurst*chatPeriod {
+	full := p.chat.Add(chatPeriod)
+	if full.Sub(now) > chatBurst*chatPeriod {
 		return false
 	}
-	p.chat = p.chat.Add(chatPeriod)
+	p.chat = full
 	return true
 }
 

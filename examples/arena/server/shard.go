@@ -69,9 +69,9 @@ func (sh *shard) run(stop <-chan struct{}) {
 	for {
 		select {
 		case b := <-sh.inbox:
-			sh.clock.Set(time.Now())
 			sh.receive(b)
 		case <-ticker.C:
+			sh.catchUp()
 			start := time.Now()
 			sh.clock.Set(start)
 			sh.step()
@@ -88,11 +88,20 @@ func (sh *shard) run(stop <-chan struct{}) {
 	}
 }
 
+// catchUp takes in what is waiting: after a pause of ours, a tick before that
+// would find sessions silent whose datagrams are here already.
+func (sh *shard) catchUp() {
+	for range len(sh.inbox) {
+		sh.receive(<-sh.inbox)
+	}
+}
+
 // receive hands datagrams to their sessions, in the order of arrival. What they
-// owe for it goes out in the next tick: by then a client at sixty inputs a
-// second has sent one or two more, far from the 32 that would outrun the
+// owe for it goes out with the next snapshot: by then a client at sixty inputs a
+// second has sent three or four more, far from the 32 that would outrun the
 // acknowledgements.
 func (sh *shard) receive(b *batch) {
+	sh.clock.Set(time.Now())
 	now := sh.clock.Now()
 	bytes := b.bytes
 	for _, it := range b.items {
@@ -128,31 +137,40 @@ func (sh *shard) join(p *peer, now time.Time) {
 	sh.server.log.Debug("joined", "name", p.name, "addr", p.addr, "slot", p.slot)
 }
 
-// step is one tick: the game moves on, snapshots go out every third time, then
-// whatever else each session owes.
+// step is one tick. The game moves on in each; datagrams go out in every third,
+// snapshots first, because events that find no snapshot to ride in would need
+// datagrams of their own: half as many again, to save 17 ms on average.
 func (sh *shard) step() {
 	sh.tick++
 	now := sh.clock.Now()
+	sends := sh.tick%ticksPerSnapshot == 0
 	for _, r := range sh.rooms {
 		if !sh.ending {
 			r.step(now)
-			if sh.tick%ticksPerSnapshot == 0 {
+			if sends {
 				r.snapshot(sh.out)
 			}
 		}
-		for _, p := range r.seats {
-			if p == nil {
-				continue
-			}
-			sh.flush(p)
-			if p.session.Err() != nil {
-				sh.end(p, now)
-			}
+		if sends {
+			sh.flushRoom(r, now)
 		}
 	}
 	sh.out.flush()
 	if sh.tick%game.TickRate == 0 {
 		sh.publish()
+	}
+}
+
+// flushRoom sends what the sessions of a room owe and removes those that ended.
+func (sh *shard) flushRoom(r *room, now time.Time) {
+	for _, p := range r.seats {
+		if p == nil {
+			continue
+		}
+		sh.flush(p)
+		if p.session.Err() != nil {
+			sh.end(p, now)
+		}
 	}
 }
 
