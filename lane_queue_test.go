@@ -97,7 +97,7 @@ func TestLaneMemoryOfABurstIsGivenBack(t *testing.T) {
 	})
 	t.Run("though events go on", func(t *testing.T) {
 		l := burst()
-		for at := time.Second; at < 22*time.Second; at += 50 * laneMS {
+		for at := time.Second; at < 22*time.Second; at += 50 * laneUnit {
 			l.at(at)
 			l.feed(1)
 			l.due()
@@ -114,7 +114,7 @@ func TestLaneMemoryOfABurstIsGivenBack(t *testing.T) {
 		require.NoError(t, err)
 		l.NextDue(1_000_000)
 		l.ack(1)
-		for at := time.Second; at < 12*time.Second; at += 10 * laneMS {
+		for at := time.Second; at < 12*time.Second; at += 10 * laneUnit {
 			l.at(at)
 			l.feed(1)
 			l.due()

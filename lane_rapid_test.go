@@ -14,12 +14,12 @@ func drawLaneConfig(t *rapid.T) LaneConfig {
 	cfg := LaneConfig{
 		ResendBudget: rapid.IntRange(1, 6).Draw(t, "budget"),
 		HardLimit:    rapid.IntRange(2, 40).Draw(t, "hard"),
-		StallTimeout: time.Duration(rapid.IntRange(300, 15_000).Draw(t, "stall")) * laneMS,
+		StallTimeout: time.Duration(rapid.IntRange(300, 15_000).Draw(t, "stall")) * laneUnit,
 	}
 	cfg.SoftLimit = rapid.IntRange(1, cfg.HardLimit).Draw(t, "soft")
 	if rapid.Bool().Draw(t, "odd grid") {
-		cfg.ResendDelay = time.Duration(rapid.IntRange(1, 400).Draw(t, "delay")) * laneMS
-		cfg.WakeInterval = time.Duration(rapid.IntRange(1, 400).Draw(t, "wake")) * laneMS
+		cfg.ResendDelay = time.Duration(rapid.IntRange(1, 400).Draw(t, "delay")) * laneUnit
+		cfg.WakeInterval = time.Duration(rapid.IntRange(1, 400).Draw(t, "wake")) * laneUnit
 	}
 	return cfg
 }
@@ -46,7 +46,7 @@ func TestLaneAgreesWithTheModel(t *testing.T) {
 				}
 			},
 			"one":   func(t *rapid.T) { p.next(end(), rapid.IntRange(-1, 400).Draw(t, "max")) },
-			"later": func(t *rapid.T) { p.advance(time.Duration(rapid.IntRange(0, 260).Draw(t, "ms")) * laneMS) },
+			"later": func(t *rapid.T) { p.advance(time.Duration(rapid.IntRange(0, 260).Draw(t, "ms")) * laneUnit) },
 			"deadline": func(t *rapid.T) {
 				if at, ok := p.ends[end()].lane.Deadline(); ok {
 					p.advance(max(0, at.Sub(p.clock.Now())))
@@ -91,7 +91,7 @@ func TestLaneDeadlineIsExact(t *testing.T) {
 		lane := p.ends[0].lane
 		t.Repeat(map[string]func(*rapid.T){
 			"send":  func(t *rapid.T) { p.send(0, nil, Droppable) },
-			"later": func(t *rapid.T) { p.advance(time.Duration(rapid.Int64Range(0, int64(100*laneMS)).Draw(t, "ns"))) },
+			"later": func(t *rapid.T) { p.advance(time.Duration(rapid.Int64Range(0, int64(100*laneUnit)).Draw(t, "ns"))) },
 			"next":  func(t *rapid.T) { p.next(0, 0) },
 			"ack": func(t *rapid.T) {
 				p.ack(0, rapid.Uint32Range(0, lane.sent).Draw(t, "ack"))
@@ -144,7 +144,7 @@ func FuzzLane(f *testing.F) {
 			case 3:
 				p.next(i, arg)
 			case 4:
-				p.advance(time.Duration(arg) * laneMS)
+				p.advance(time.Duration(arg) * laneUnit)
 			case 5:
 				p.arrive(i, 0, false)
 			case 6:

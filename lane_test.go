@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const laneMS = time.Millisecond
+const laneUnit = time.Millisecond
 
 // laneTest drives one lane whose peer is the test.
 type laneTest struct {
@@ -141,12 +141,12 @@ func TestLaneEventsOfAnySize(t *testing.T) {
 
 func TestLaneResendsOnce250msHavePassedSinceTheLastSend(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
-	l.at(30 * laneMS)
+	l.at(30 * laneUnit)
 	l.feed(1)
-	l.wantDeadline(30 * laneMS)
-	l.at(40 * laneMS)
+	l.wantDeadline(30 * laneUnit)
+	l.at(40 * laneUnit)
 	require.Equal(t, laneIDs(1, 1), l.due())
-	for _, d := range []time.Duration{290 * laneMS, 540 * laneMS, 790 * laneMS} {
+	for _, d := range []time.Duration{290 * laneUnit, 540 * laneUnit, 790 * laneUnit} {
 		l.wantDeadline(d)
 		l.at(d - 1)
 		require.Empty(t, l.due())
@@ -159,14 +159,14 @@ func TestLaneResendsOnce250msHavePassedSinceTheLastSend(t *testing.T) {
 // due, between two slots of the grid too.
 func TestLaneResendsDoNotWaitForTheGrid(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
-	for _, at := range []time.Duration{0, 13 * laneMS, 57 * laneMS} {
+	for _, at := range []time.Duration{0, 13 * laneUnit, 57 * laneUnit} {
 		l.at(at)
 		l.feed(1)
 		l.due()
 	}
 	l.ack(1)
-	l.wantDeadline(263 * laneMS)
-	l.at(263 * laneMS)
+	l.wantDeadline(263 * laneUnit)
+	l.at(263 * laneUnit)
 	require.Equal(t, laneIDs(2, 3), l.due())
 }
 
@@ -174,25 +174,25 @@ func TestLaneAResendMakesEveryLaterEventDue(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
 	l.due()
-	l.at(249 * laneMS)
+	l.at(249 * laneUnit)
 	l.feed(3)
 	require.Equal(t, laneIDs(2, 4), l.due(), "first sends")
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(1, 4), l.due(), "2 to 4 are 1 ms old")
 	require.Empty(t, l.due())
-	l.wantDeadline(500 * laneMS)
+	l.wantDeadline(500 * laneUnit)
 }
 
 func TestLaneALaterEventStaysDueAfterTheOlderOneIsAcknowledged(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(3)
 	l.due()
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	ev, ok := l.NextDue(4)
 	require.True(t, ok)
 	require.EqualValues(t, 1, ev.ID)
 	l.ack(1)
-	l.wantDeadline(250 * laneMS)
+	l.wantDeadline(250 * laneUnit)
 	require.Equal(t, laneIDs(2, 3), l.due())
 	require.Empty(t, l.due())
 }
@@ -202,16 +202,16 @@ func TestLaneFirstSentAfterTheResendIsNotDueByIt(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{ResendBudget: 2})
 	l.feed(4)
 	l.due()
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(1, 2), l.due())
 	l.feed(1)
 	require.Equal(t, []uint32{5}, l.due(), "a first send in the middle of the pass, at the same moment as the resends")
 	l.ack(4)
 	require.Empty(t, l.due())
-	l.at(499 * laneMS)
+	l.at(499 * laneUnit)
 	require.Empty(t, l.due(), "5 has not been made due by 1 or 2, and 3 and 4 were never resent")
-	l.wantDeadline(500 * laneMS)
-	l.at(500 * laneMS)
+	l.wantDeadline(500 * laneUnit)
+	l.at(500 * laneUnit)
 	require.Equal(t, []uint32{5}, l.due())
 }
 
@@ -219,12 +219,12 @@ func TestLaneFirstSentInTheMiddleOfAPassIsDueByTheRestOfIt(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{ResendBudget: 2})
 	l.feed(3)
 	l.due()
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(1, 2), l.due())
 	l.feed(1)
 	require.Equal(t, []uint32{4}, l.due())
-	l.wantDeadline(300 * laneMS)
-	l.at(300 * laneMS)
+	l.wantDeadline(300 * laneUnit)
+	l.at(300 * laneUnit)
 	require.Equal(t, laneIDs(3, 4), l.due(), "the resend of 3 makes 4 due")
 }
 
@@ -232,17 +232,17 @@ func TestLaneAnAckInTheMiddleOfAPassMovesItOn(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{ResendBudget: 2})
 	l.feed(9)
 	l.due()
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(1, 2), l.due())
 	l.ack(5)
 	require.Empty(t, l.due())
-	l.wantDeadline(300 * laneMS)
-	l.at(300 * laneMS)
+	l.wantDeadline(300 * laneUnit)
+	l.at(300 * laneUnit)
 	require.Equal(t, laneIDs(6, 7), l.due())
 	l.ack(6)
-	l.at(400 * laneMS)
+	l.at(400 * laneUnit)
 	require.Equal(t, laneIDs(8, 9), l.due())
-	l.wantDeadline(550 * laneMS)
+	l.wantDeadline(550 * laneUnit)
 }
 
 func TestLaneANewPassBeginsAtTheLowestIDWhenItComesOfAge(t *testing.T) {
@@ -250,7 +250,7 @@ func TestLaneANewPassBeginsAtTheLowestIDWhenItComesOfAge(t *testing.T) {
 	l.feed(9)
 	l.due()
 	for i, want := range [][]uint32{{1, 2}, {3, 4}, {5, 6}, {1, 2}, {3, 4}} {
-		l.at(300*laneMS + time.Duration(i)*100*laneMS)
+		l.at(300*laneUnit + time.Duration(i)*100*laneUnit)
 		require.Equal(t, want, l.due())
 	}
 }
@@ -259,7 +259,7 @@ func TestLaneResendsComeBeforeFirstSends(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(2)
 	l.due()
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	l.feed(2)
 	require.Equal(t, laneIDs(1, 4), l.due())
 	require.Empty(t, l.due(), "3 and 4 went first after the last resend")
@@ -269,7 +269,7 @@ func TestLaneFirstSendsAreNotRationed(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(200)
 	require.Equal(t, laneIDs(1, 200), l.due())
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(1, 32), l.due())
 	l.feed(100)
 	require.Equal(t, laneIDs(201, 300), l.due(), "the budget is spent")
@@ -286,24 +286,24 @@ func TestLaneUnusedBudgetIsGone(t *testing.T) {
 // The grid stands on the moment the lane began, not on the last resend.
 func TestLaneBudgetIsGivenOutByAGridSinceTheLaneBegan(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
-	l.at(7 * laneMS)
+	l.at(7 * laneUnit)
 	l.feed(100)
 	l.due()
-	l.at(299 * laneMS)
+	l.at(299 * laneUnit)
 	require.Equal(t, laneIDs(1, 32), l.due())
-	l.wantDeadline(300 * laneMS)
-	l.at(300*laneMS - 1)
+	l.wantDeadline(300 * laneUnit)
+	l.at(300*laneUnit - 1)
 	require.Empty(t, l.due())
-	l.at(300 * laneMS)
+	l.at(300 * laneUnit)
 	require.Equal(t, laneIDs(33, 64), l.due())
-	l.wantDeadline(400 * laneMS)
+	l.wantDeadline(400 * laneUnit)
 }
 
 func TestLaneNoEventIsEverGivenUp(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{StallTimeout: math.MaxInt64})
 	l.feed(1)
 	for i := range 100_000 {
-		l.at(time.Duration(i) * 250 * laneMS)
+		l.at(time.Duration(i) * 250 * laneUnit)
 		require.Len(t, l.due(), 1)
 	}
 	require.NoError(t, l.Err())
@@ -318,17 +318,17 @@ func TestLaneTooLargeForMaxMarksNothingAsSent(t *testing.T) {
 		require.Zero(t, ev)
 	}
 	require.ErrorIs(t, l.ReceiveAck(1), ErrAck, "1 was not sent")
-	l.at(10 * laneMS)
+	l.at(10 * laneUnit)
 	l.wantDeadline(0)
 	_, ok := l.NextDue(-1)
 	require.False(t, ok)
 	require.Equal(t, laneIDs(1, 2), l.due())
 
-	l.at(260 * laneMS)
+	l.at(260 * laneUnit)
 	_, ok = l.NextDue(3)
 	require.False(t, ok)
-	l.at(270 * laneMS)
-	l.wantDeadline(260 * laneMS)
+	l.at(270 * laneUnit)
+	l.wantDeadline(260 * laneUnit)
 	require.Equal(t, laneIDs(1, 1), l.due(), "it used no budget and is not 10 ms old")
 }
 
@@ -347,7 +347,7 @@ func TestLaneDeadlineIsFalseWhileNothingIsUndelivered(t *testing.T) {
 	l.wantNoDeadline()
 	l.feed(1)
 	l.due()
-	l.wantDeadline(250 * laneMS)
+	l.wantDeadline(250 * laneUnit)
 	l.ack(1)
 	l.wantNoDeadline()
 }
@@ -356,13 +356,13 @@ func TestLaneDeadlineOfAFirstSendIsTheMomentOfItsSend(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
 	l.due()
-	l.at(40 * laneMS)
+	l.at(40 * laneUnit)
 	l.feed(1)
-	l.at(60 * laneMS)
+	l.at(60 * laneUnit)
 	l.feed(1)
-	l.wantDeadline(40 * laneMS)
+	l.wantDeadline(40 * laneUnit)
 	require.Equal(t, laneIDs(2, 3), l.due())
-	l.wantDeadline(250 * laneMS)
+	l.wantDeadline(250 * laneUnit)
 }
 
 func TestLaneDeadlineIncludesTheStall(t *testing.T) {
@@ -455,11 +455,11 @@ func TestLaneStallIsFoundThoughTheRestIsAlive(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
 	require.Len(t, l.due(), 1)
-	for at := 250 * laneMS; at < 15*time.Second; at += 250 * laneMS {
+	for at := 250 * laneUnit; at < 15*time.Second; at += 250 * laneUnit {
 		l.at(at)
 		require.Len(t, l.due(), 1)
-		l.Receive(uint32(at / (250 * laneMS))) // the peer's events arrive
-		l.ack(0)                               // and acknowledgements that say nothing new
+		l.Receive(uint32(at / (250 * laneUnit))) // the peer's events arrive
+		l.ack(0)                                 // and acknowledgements that say nothing new
 		require.ErrorIs(t, l.ReceiveAck(7), ErrAck)
 	}
 	l.at(15*time.Second - 1)
@@ -583,7 +583,7 @@ func TestLaneOldAckChangesNothing(t *testing.T) {
 		l.ack(ack)
 		require.Equal(t, 1, l.InFlight())
 	}
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(3, 3), l.due())
 }
 
@@ -593,7 +593,7 @@ func TestLaneTheWholeWindowInOneAckIsNotAnAckOfNothing(t *testing.T) {
 		l := newLaneTest(t, LaneConfig{})
 		l.feed(n)
 		l.due()
-		l.at(100 * laneMS)
+		l.at(100 * laneUnit)
 		l.ack(uint32(n))
 		require.Zero(t, l.InFlight())
 		l.at(time.Minute)
@@ -609,7 +609,7 @@ func TestLaneALostAckRepairsItself(t *testing.T) {
 		deliver, _ := b.Receive(id)
 		require.True(t, deliver) // and its answer is lost
 	}
-	a.at(250 * laneMS)
+	a.at(250 * laneUnit)
 	for _, id := range a.due() {
 		deliver, ack := b.Receive(id)
 		require.False(t, deliver)
@@ -631,7 +631,7 @@ func TestLanePastTheLastIDSendRefusesAndTheLaneLivesOn(t *testing.T) {
 		require.NoError(t, l.Err())
 	}
 	require.Equal(t, []uint32{math.MaxUint32 - 2, math.MaxUint32 - 1, math.MaxUint32}, l.due())
-	l.at(250 * laneMS)
+	l.at(250 * laneUnit)
 	require.Len(t, l.due(), 3)
 	require.Empty(t, l.due())
 	l.ack(math.MaxUint32)
@@ -669,7 +669,7 @@ func TestLaneStartIDSweep(t *testing.T) {
 				if step%20 == 0 {
 					p.check()
 				}
-				p.advance(20 * laneMS)
+				p.advance(20 * laneUnit)
 			}
 			p.settle()
 		})
@@ -734,7 +734,7 @@ func TestLaneRoundTripAboveTheResendTimeDoesNotChaseItself(t *testing.T) {
 	a.feed(10)
 	sends, delivered := map[uint32]int{}, 0
 	answers := map[time.Duration][]uint32{}
-	for at := time.Duration(0); at <= 5*time.Second; at += 100 * laneMS {
+	for at := time.Duration(0); at <= 5*time.Second; at += 100 * laneUnit {
 		a.at(at)
 		for _, ack := range answers[at] {
 			a.ack(ack)
@@ -745,8 +745,8 @@ func TestLaneRoundTripAboveTheResendTimeDoesNotChaseItself(t *testing.T) {
 			if deliver {
 				delivered++
 			}
-			answers[at+300*laneMS] = append(answers[at+300*laneMS], ack)
-			require.LessOrEqual(t, at, 300*laneMS, "silence after the last acknowledgement")
+			answers[at+300*laneUnit] = append(answers[at+300*laneUnit], ack)
+			require.LessOrEqual(t, at, 300*laneUnit, "silence after the last acknowledgement")
 		}
 	}
 	require.Equal(t, 10, delivered)
@@ -766,8 +766,8 @@ func TestLaneResendBudgetDoesNotSwitchItselfOff(t *testing.T) {
 		at  time.Duration
 		ids []uint32
 	}{
-		{300 * laneMS, laneIDs(1, 32)}, {400 * laneMS, laneIDs(33, 64)}, {500 * laneMS, laneIDs(65, 96)},
-		{600 * laneMS, laneIDs(1, 32)}, {600 * laneMS, nil}, {600 * laneMS, nil}, {699 * laneMS, nil}, {700 * laneMS, laneIDs(33, 64)},
+		{300 * laneUnit, laneIDs(1, 32)}, {400 * laneUnit, laneIDs(33, 64)}, {500 * laneUnit, laneIDs(65, 96)},
+		{600 * laneUnit, laneIDs(1, 32)}, {600 * laneUnit, nil}, {600 * laneUnit, nil}, {699 * laneUnit, nil}, {700 * laneUnit, laneIDs(33, 64)},
 	} {
 		l.at(wake.at)
 		require.Equal(t, wake.ids, l.due(), "at %v", wake.at)
@@ -781,8 +781,8 @@ func TestLaneClockSetBackOrFarForwardCountsAsNoTime(t *testing.T) {
 	l.at(-time.Hour)
 	require.Empty(t, l.due())
 	at, _ := l.Deadline()
-	require.Equal(t, 250*laneMS, at.Sub(l.clock.Now()), "counted from the last reading")
-	l.at(-time.Hour + 250*laneMS - 1)
+	require.Equal(t, 250*laneUnit, at.Sub(l.clock.Now()), "counted from the last reading")
+	l.at(-time.Hour + 250*laneUnit - 1)
 	require.Empty(t, l.due())
 	l.at(1000 * time.Hour)
 	require.Empty(t, l.due())
@@ -830,7 +830,7 @@ func TestLaneConfigZeroIsTheProtocol(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.cfg.Clock = nil
 	require.Equal(t, LaneConfig{
-		ResendDelay: 250 * laneMS, WakeInterval: 100 * laneMS, ResendBudget: 32,
+		ResendDelay: 250 * laneUnit, WakeInterval: 100 * laneUnit, ResendBudget: 32,
 		SoftLimit: 256, HardLimit: 512, StallTimeout: 15 * time.Second,
 	}, l.cfg)
 	require.Equal(t, Critical, Priority(0))
@@ -905,10 +905,10 @@ func laneTraffic(t *testing.T, interval, delay, length time.Duration, p Priority
 	a, b := newLaneTest(t, LaneConfig{}), newLaneTest(t, LaneConfig{})
 	var path []packet
 	var took []time.Duration
-	for now := time.Duration(0); now < length || a.InFlight() > 0; now += laneMS {
+	for now := time.Duration(0); now < length || a.InFlight() > 0; now += laneUnit {
 		a.at(now)
 		b.at(now)
-		wake := now%(100*laneMS) == 0
+		wake := now%(100*laneUnit) == 0
 		for ; len(path) > 0 && path[0].at <= now; path = path[1:] {
 			wake = true
 			if path[0].isAck {
@@ -944,7 +944,7 @@ func laneTraffic(t *testing.T, interval, delay, length time.Duration, p Priority
 
 func TestLaneOneLossDoesNotDelayLaterEventsForEver(t *testing.T) {
 	lost := 0
-	took := laneTraffic(t, 50*laneMS, 20*laneMS, 10*time.Second, Critical, func(isAck bool, id uint32) bool {
+	took := laneTraffic(t, 50*laneUnit, 20*laneUnit, 10*time.Second, Critical, func(isAck bool, id uint32) bool {
 		if !isAck && id == 40 {
 			lost++
 		}
@@ -953,12 +953,12 @@ func TestLaneOneLossDoesNotDelayLaterEventsForEver(t *testing.T) {
 	// Event 40 of time 1950 ms goes again at 2200 ms, and so does all after it;
 	// two wake-ups later, at 2400 ms, the lane is as it was.
 	for i, d := range took {
-		at := time.Duration(i) * 50 * laneMS
-		if at < 1950*laneMS || at >= 2150*laneMS {
-			require.Less(t, d, 100*laneMS, "the event of %v", at)
+		at := time.Duration(i) * 50 * laneUnit
+		if at < 1950*laneUnit || at >= 2150*laneUnit {
+			require.Less(t, d, 100*laneUnit, "the event of %v", at)
 		}
 	}
-	require.Equal(t, 270*laneMS, took[39])
+	require.Equal(t, 270*laneUnit, took[39])
 }
 
 // Go-Back-N recovers from a loss of a resend by age alone, so the queue gets
@@ -966,7 +966,7 @@ func TestLaneOneLossDoesNotDelayLaterEventsForEver(t *testing.T) {
 func TestLane100EventsASecondAt2PercentLossForTenMinutesRefuseNothing(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		took := laneTraffic(t, 10*laneMS, 40*laneMS, 10*time.Minute, Critical, func(bool, uint32) bool {
+		took := laneTraffic(t, 10*laneUnit, 40*laneUnit, 10*time.Minute, Critical, func(bool, uint32) bool {
 			return rng.IntN(100) < 2
 		})
 		slices.Sort(took)
@@ -977,7 +977,7 @@ func TestLane100EventsASecondAt2PercentLossForTenMinutesRefuseNothing(t *testing
 func TestLane50EventsASecondAt2PercentLossForTenMinutesRefuseNoDroppable(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		laneTraffic(t, 20*laneMS, 40*laneMS, 10*time.Minute, Droppable, func(bool, uint32) bool {
+		laneTraffic(t, 20*laneUnit, 40*laneUnit, 10*time.Minute, Droppable, func(bool, uint32) bool {
 			return rng.IntN(100) < 2
 		})
 	}
@@ -1004,7 +1004,7 @@ func TestLaneSteadyStateAllocatesNothing(t *testing.T) {
 				_ = a.ReceiveAck(math.MaxUint32)
 			}
 			a.Deadline()
-			a.clock.Advance(25 * laneMS)
+			a.clock.Advance(25 * laneUnit)
 		}
 	}
 	for range 1000 {
@@ -1070,7 +1070,7 @@ func BenchmarkLaneQueued512(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, ok := l.NextDue(4); !ok {
-					l.clock.Advance(250 * laneMS)
+					l.clock.Advance(250 * laneUnit)
 				}
 			}
 		})

@@ -313,7 +313,7 @@ func TestAdaptiveSendsNothingThatIsDelivered(t *testing.T) {
 		g := wild(t)
 		g.Traffic.OnTicks = false
 		g.Config.EventRate = rapid.SampledFrom([]int{0, 1000, 5000}).Draw(t, "event rate") // copies that wait for it may become needless
-		var carried [2]map[uint16][]int // by sequence
+		var carried [2]map[uint16][]int                                                    // by sequence
 		var delivered [2]map[int]bool
 		for d := range carried {
 			carried[d], delivered[d] = map[uint16][]int{}, map[int]bool{}

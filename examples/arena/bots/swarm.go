@@ -108,19 +108,19 @@ func (w *worker) run(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
-		now := <-ticker.C
-		if w.round(now, ctx.Err() != nil) == 0 {
+		<-ticker.C
+		if w.round(ctx.Err() != nil) == 0 {
 			return
 		}
 	}
 }
 
 // round polls every bot once and returns how many are not done.
-func (w *worker) round(now time.Time, leave bool) (active int) {
+func (w *worker) round(leave bool) (active int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.bots {
-		now = time.Now() // a round of many bots takes its time
+		now := time.Now() // a round of many bots takes its time
 		w.clock.Set(now)
 		if leave && b.leaveBy.IsZero() {
 			b.leaveBy = now.Add(drain)

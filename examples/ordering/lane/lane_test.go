@@ -107,15 +107,15 @@ func TestForgedAck(t *testing.T) {
 }
 
 func TestTheLaneEndsTheConnection(t *testing.T) {
-	a, _, pair := open(t, ackbits.LaneConfig{SoftLimit: 1, HardLimit: 3}, simnet.Config{Loss: 1})
-	require.NoError(t, a.Send([]byte("1"), ackbits.Droppable))
-	require.ErrorIs(t, a.Send([]byte("2"), ackbits.Droppable), ackbits.ErrLaneFull)
-	require.NoError(t, a.Err())
-	require.NoError(t, a.Send([]byte("2"), ackbits.Critical))
-	require.ErrorIs(t, a.Send([]byte("3"), ackbits.Critical), ackbits.ErrLaneOverflow)
-	require.ErrorIs(t, a.Err(), ackbits.ErrLaneOverflow)
+	full, _, _ := open(t, ackbits.LaneConfig{SoftLimit: 1, HardLimit: 3}, simnet.Config{Loss: 1})
+	require.NoError(t, full.Send([]byte("1"), ackbits.Droppable))
+	require.ErrorIs(t, full.Send([]byte("2"), ackbits.Droppable), ackbits.ErrLaneFull)
+	require.NoError(t, full.Err())
+	require.NoError(t, full.Send([]byte("2"), ackbits.Critical))
+	require.ErrorIs(t, full.Send([]byte("3"), ackbits.Critical), ackbits.ErrLaneOverflow)
+	require.ErrorIs(t, full.Err(), ackbits.ErrLaneOverflow)
 
-	a, _, pair = open(t, ackbits.LaneConfig{}, simnet.Config{Loss: 1})
+	a, _, pair := open(t, ackbits.LaneConfig{}, simnet.Config{Loss: 1})
 	pair.Run(10 * time.Second)
 	require.ErrorIs(t, a.Err(), ackbits.ErrTimeout)
 }

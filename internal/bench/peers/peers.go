@@ -153,6 +153,8 @@ func (c closers) Close() error {
 }
 
 // idlePairs is a Subject's Idle for subjects whose connections share nothing.
+//
+//lint:ignore U1000 ENet's is the only one, and is built on request
 func idlePairs(n int, open func() (Pair, error)) (io.Closer, error) {
 	list := make(closers, 0, n)
 	for range n {

@@ -8,10 +8,7 @@ import (
 	"github.com/pion/sctp"
 )
 
-type sctpPair struct {
-	*flow
-	closed func() error
-}
+type sctpPair struct{ *flow }
 
 func openSCTP() (*sctpPair, error) {
 	link := NewLink()
