@@ -278,8 +278,8 @@ func (c *channel) collectAdaptive(now int64, alone bool) {
 			break
 		}
 		if at, ok := c.evidenceAt(e); ok && now >= at {
-			e.ahead = c.adapt.plan
-			e.ahead = ahead{e.ahead.left + 1, e.ahead.far << 1} // this copy is to have company of its own
+			plan := c.adapt.plan // and this copy itself
+			e.ahead = ahead{plan.left + 1, plan.far << 1}
 		} else if now >= saturatingAdd(e.last, c.timer()) {
 			e.ahead = ahead{}
 			fired = true
