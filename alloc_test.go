@@ -67,9 +67,12 @@ func allocations(n int, f func()) float64 {
 }
 
 func allocForms(t *testing.T, test func(t *testing.T, cfg Config)) {
-	for bits := range 16 {
+	for bits := range 32 {
 		cfg := Config{Wide: bits&1 != 0, Ordered: bits&2 != 0, Outcomes: bits&4 != 0, Backlog: bits & 8 * 10}
-		t.Run(fmt.Sprintf("wide=%t,ordered=%t,outcomes=%t,backlog=%d", cfg.Wide, cfg.Ordered, cfg.Outcomes, cfg.Backlog),
+		if bits&16 != 0 {
+			cfg.Adaptive, cfg.Bundle, cfg.EventRate = true, true, 20_000
+		}
+		t.Run(fmt.Sprintf("wide=%t,ordered=%t,outcomes=%t,backlog=%d,adaptive=%t", cfg.Wide, cfg.Ordered, cfg.Outcomes, cfg.Backlog, cfg.Adaptive),
 			func(t *testing.T) { test(t, cfg) })
 	}
 }

@@ -37,32 +37,32 @@ const (
 // channel is the machine behind Session and ReliableChannel. It takes the time
 // as an offset and reads no clock.
 type channel struct {
-	received AckTracker // the peer's datagrams
-	unnamed  unnamed    // of these, the ones that no header of ours has named yet
-	types    [historySize]Type
-	inbox    inbox
+	// What every datagram touches comes first and together: a server with more
+	// sessions than its caches hold waits for each line of this.
+	received  AckTracker // the peer's datagrams
+	unnamed   unnamed    // of these, the ones that no header of ours has named yet
+	wide      bool
+	stirred   bool   // something may be due earlier than the last look at it told
+	bits      uint16 // the acknowledgements of a header beside ack itself
+	judgeFrom int64  // no datagram sent can be taken for lost before
+	trimAt    int64
+	err       error
+	accept    func(Header, []byte) error
+	adapt     *adaptation // nil: resend after resendDelay
+	sent      sentLog     // our datagrams
+	rtt       rtt.Estimator
+	stats     Stats
+	types     [historySize]Type
 
-	sent     sentLog // our datagrams
-	rtt      rtt.Estimator
-	outcomes outcomeQueue
-	outbox   outbox
-
-	wide        bool
-	bits        uint16 // the acknowledgements of a header beside ack itself
+	outbox      outbox
+	inbox       inbox
+	outcomes    outcomeQueue
 	resendDelay int64
 	lossDelay   int64
 	maxEvent    int
 	maxUnacked  int
-	accept      func(Header, []byte) error
-	adapt       *adaptation // nil: resend after resendDelay
 	budget      budget
-
-	judgeFrom int64 // no datagram sent can be taken for lost before
-	stirred   bool  // something may be due earlier than the last look at it told
-	trimAt    int64
-	err       error
-	rejected  rejection
-	stats     Stats
+	rejected    rejection
 }
 
 // init takes a Config that was completed.

@@ -161,11 +161,11 @@ func invalid(field, value, why string) error {
 // time, never an event. It is not safe for concurrent use.
 type Session struct {
 	time    timeline
-	channel channel
 	live    liveness
 	token   uint64
 	format  byte
 	bundle  bool
+	channel channel
 }
 
 // NewSession returns a session that begins now. A value of cfg that is negative
