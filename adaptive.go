@@ -24,6 +24,9 @@ const (
 	// farGap parts copies where losses come in bursts. Shorter than a burst it
 	// wins little; longer, the last copy arrives no sooner than a resend would.
 	farGap = 75 * int64(time.Millisecond)
+	// burstTail is the longest round trip at which the end of a plan for bursts is
+	// seldom sent. Above it, every event would be sent nine times.
+	burstTail = 150 * int64(time.Millisecond)
 	// maxHold is how much longer a planned copy may wait for an application
 	// datagram that will carry it, if one is expected. Shorter, and at 60 Hz a
 	// copy would go in a datagram of its own just before; longer, and it would
@@ -73,11 +76,14 @@ const (
 )
 
 // burstPlan is for losses that come in bursts: a copy near, one that is likely to
-// be past the burst and one near that, then further ones to bridge a long burst.
-// An acknowledgement ends the plan: at a round trip of 100 ms few copies go after
-// the second. With fewer far ones, what a long burst swallows waits for a round
-// trip after its end.
-var burstPlan = ahead{left: 6, far: 0b111010}
+// be past the burst and one near that, then as many as bridge a long burst. An
+// acknowledgement ends the plan, so the latter are seldom sent where it comes in
+// time; where the round trip is longer than burstTail, longPlan leaves them out.
+// Without them, what a long burst swallows waits for a round trip after its end.
+var (
+	burstPlan = ahead{left: 8, far: 0b00001010}
+	longPlan  = ahead{left: 3, far: 0b010}
+)
 
 // ahead is a plan for the copies of an event that go before a loss is known: how
 // many are left and, in the low bits, which of them go far from the one before.
@@ -102,9 +108,10 @@ type adaptation struct {
 	heartbeat int64
 	assessed  int64 // the number of the next datagram to look at
 
-	lossesAt [sampledLosses]int64 // the numbers of the newest losses, a ring
-	losses   int64                // how many there were ever
-	plan     ahead                // for new events, by these
+	lossesAt [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
+	newest   int                   // the place of the newest of them
+	losses   int                   // how many of them there are
+	plan     ahead                 // for new events, by these
 
 	latestRTT   int64 // of the newest datagram acknowledged
 	reorderStep int64 // how many steps evidence waits
@@ -118,15 +125,27 @@ type adaptation struct {
 	silent  bool  // nothing was acknowledged since then
 }
 
-// loss returns the number of the i-th newest loss.
-func (a *adaptation) loss(i int64) *int64 { return &a.lossesAt[(a.losses-1-i)%sampledLosses] }
+// loss returns the i-th newest loss.
+func (a *adaptation) loss(i int) *uint32 {
+	return &a.lossesAt[(a.newest+sampledLosses-i)%sampledLosses]
+}
+
+// age returns how many datagrams ago the i-th newest loss was.
+func (a *adaptation) age(i int) int64 { return int64(uint32(a.assessed) - *a.loss(i)) }
+
+// lose notes a loss.
+func (a *adaptation) lose(number int64) {
+	a.newest = (a.newest + 1) % sampledLosses
+	a.losses = min(a.losses+1, sampledLosses)
+	*a.loss(0) = uint32(number)
+}
 
 // lossRate estimates the share of datagrams lost, in millionths, and of losses
 // that follow right after another.
 func (a *adaptation) lossRate() (rate, pairs int64) {
-	n := int64(0)
-	for n < min(a.losses, sampledLosses) && a.assessed-*a.loss(n) <= lossMemory {
-		if n > 0 && *a.loss(n - 1)-*a.loss(n) == 1 {
+	n := 0
+	for n < a.losses && a.age(n) <= lossMemory {
+		if n > 0 && a.age(n)-a.age(n-1) == 1 {
 			pairs++
 		}
 		n++
@@ -136,13 +155,13 @@ func (a *adaptation) lossRate() (rate, pairs int64) {
 	}
 	span := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
 	if n == sampledLosses {
-		span = a.assessed - *a.loss(n - 1)
+		span = a.age(n - 1)
 	}
-	rate = n * million / span
+	rate = min(int64(n)*million/max(span, 1), million)
 	if n < recentLosses {
 		return rate, 0
 	}
-	return rate, pairs * million / n
+	return rate, pairs * million / int64(n)
 }
 
 // replan draws up the plan. Copies a tick apart share the fate of a burst, so
@@ -153,11 +172,13 @@ func (a *adaptation) replan() {
 	rate, pairs := a.lossRate()
 	bursty := pairs > max(burstiness, 2*rate)
 	if !bursty && a.losses >= recentLosses {
-		recent := recentLosses * recentTrust / max(a.assessed-*a.loss(recentLosses - 1), 1)
+		recent := recentLosses * recentTrust / max(a.age(recentLosses-1), 1)
 		rate = min(max(rate, recent), million)
 	}
 	switch {
 	case rate <= missing:
+	case bursty && a.latestRTT > burstTail:
+		a.plan = longPlan
 	case bursty:
 		a.plan = burstPlan
 	default:
@@ -167,31 +188,39 @@ func (a *adaptation) replan() {
 	}
 }
 
-// carrier notes an application datagram that can carry events.
-func (a *adaptation) carrier(now int64) { a.carriedAt, a.carrierGap = now, now-a.carriedAt }
+// noteCarrier notes an application datagram that can carry events. Of several at
+// one time the first counts.
+func (a *adaptation) noteCarrier(now int64) {
+	if now > a.carriedAt {
+		a.carriedAt, a.carrierGap = now, now-a.carriedAt
+	}
+}
 
-// plannedAt returns when a planned copy is due, a gap after the last one. One
-// that would go alone waits a little if a carrier is about to come, counting on
-// it to be up to a quarter late.
-func (a *adaptation) plannedAt(e *pending, gap int64, alone bool) int64 {
+// plannedAt returns when a planned copy is due, a gap after the last one. One in a
+// datagram of its own waits a little if an application datagram that can carry
+// it is about to come, counting on that to be up to a quarter late.
+func (a *adaptation) plannedAt(e *pending, gap int64, in carrier) int64 {
 	at := e.last + gap
-	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; alone && next > at && next <= at+maxHold {
+	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; in == ownDatagram && next > at && next <= at+maxHold {
 		return next
 	}
 	return at
 }
 
-// forgive takes back a loss that was none, and lets evidence wait longer.
+// forgive takes note of reordering: it takes back the loss, if the datagram was
+// counted as one, and lets evidence wait longer, by a step more where the wait
+// was too short.
 func (a *adaptation) forgive(number int64) {
 	a.reorderedAt = a.assessed
 	a.reorderStep = max(a.reorderStep, 1)
-	for i := range min(a.losses, sampledLosses) {
-		if *a.loss(i) != number {
+	for i := range a.losses {
+		if *a.loss(i) != uint32(number) {
 			continue
 		}
 		for ; i > 0; i-- {
 			*a.loss(i) = *a.loss(i - 1)
 		}
+		a.newest = (a.newest + sampledLosses - 1) % sampledLosses
 		a.losses--
 		a.reorderStep = min(a.reorderStep+1, reorderSteps)
 		a.replan()
@@ -216,21 +245,21 @@ func (a *adaptation) fired(now, timer int64) {
 func (c *channel) assess(now int64) {
 	a, s := c.adapt, &c.sent
 	a.backoff, a.silent = 0, false
-	before, losses := a.assessed, a.losses
+	before, lost := a.assessed, false
 	for a.assessed = max(a.assessed, s.first); a.assessed < s.top; a.assessed++ {
 		stamp := *s.stamps.At(a.assessed)
 		if stamp&fateMask != delivered {
 			if at, ok := c.overtakenAt(a.assessed, stamp.sentAt()); !ok || now < at {
 				break
 			}
-			a.losses++
-			*a.loss(0) = a.assessed
+			a.lose(a.assessed)
+			lost = true
 		}
 	}
 	if a.assessed-a.reorderedAt > reorderMemory {
 		a.reorderStep = 0
 	}
-	if a.losses != losses || a.assessed/replanEvery != before/replanEvery {
+	if lost || a.assessed/replanEvery != before/replanEvery {
 		a.replan()
 	}
 }
@@ -255,7 +284,7 @@ func (c *channel) timer() int64 {
 }
 
 // collectAdaptive marks the events of which a further copy is due.
-func (c *channel) collectAdaptive(now int64, alone bool) {
+func (c *channel) collectAdaptive(now int64, in carrier) {
 	o := &c.outbox
 	for _, q := range []struct {
 		cursor *cursor
@@ -264,7 +293,7 @@ func (c *channel) collectAdaptive(now int64, alone bool) {
 	}{{&o.near, false, nearGap}, {&o.far, true, farGap}} {
 		for {
 			number, e := o.planned(q.cursor, q.far)
-			if e == nil || now < c.adapt.plannedAt(e, q.gap, alone) || !c.budget.spare(o.due.n, now) {
+			if e == nil || now < c.adapt.plannedAt(e, q.gap, in) || !c.budget.spare(o.due.n, now) {
 				break
 			}
 			o.due.add(uint16(number))
@@ -278,10 +307,11 @@ func (c *channel) collectAdaptive(now int64, alone bool) {
 			break
 		}
 		if at, ok := c.evidenceAt(e); ok && now >= at {
-			plan := c.adapt.plan // and this copy itself
-			e.ahead = ahead{plan.left + 1, plan.far << 1}
+			e.ahead = c.adapt.plan // of which this copy is the first
+			e.noteResend()
 		} else if now >= saturatingAdd(e.last, c.timer()) {
 			e.ahead = ahead{}
+			e.noteResend()
 			fired = true
 		} else {
 			break
@@ -294,13 +324,15 @@ func (c *channel) collectAdaptive(now int64, alone bool) {
 	}
 }
 
-// evidenceAt returns when an event's last copy counts as overtaken.
+// evidenceAt returns when an event's last copy counts as overtaken: not before a
+// peer that acknowledged what it cannot have yet could do so for ever.
 func (c *channel) evidenceAt(e *pending) (at int64, ok bool) {
-	number, ok := c.sent.number(c.outbox.runs.At(int64(e.run)).seq)
+	number, ok := c.sent.lookup(c.outbox.runs.At(int64(e.run)).seq)
 	if !ok {
 		return 0, false
 	}
-	return c.overtakenAt(number, e.last)
+	at, ok = c.overtakenAt(number, e.last)
+	return max(at, e.last+minResend), ok
 }
 
 // nextAdaptive returns when collectAdaptive next has something to mark.
@@ -308,10 +340,10 @@ func (c *channel) nextAdaptive() (at int64, ok bool) {
 	o := &c.outbox
 	at = math.MaxInt64
 	if _, e := o.planned(&o.near, false); e != nil {
-		at, ok = max(c.adapt.plannedAt(e, nearGap, true), c.budget.spareAt()), true
+		at, ok = max(c.adapt.plannedAt(e, nearGap, ownDatagram), c.budget.spareAt()), true
 	}
 	if _, e := o.planned(&o.far, true); e != nil {
-		at, ok = min(at, max(c.adapt.plannedAt(e, farGap, true), c.budget.spareAt())), true
+		at, ok = min(at, max(c.adapt.plannedAt(e, farGap, ownDatagram), c.budget.spareAt())), true
 	}
 	if _, e := o.live(&o.resends); e != nil {
 		at, ok = min(at, saturatingAdd(e.last, c.timer())), true

@@ -24,10 +24,6 @@ type Incoming struct {
 	Events  []Event // each handed over once; valid until the next Receive and while the datagram's bytes are unchanged
 }
 
-// maxInFlight is how many events may be undelivered at once, and how far their
-// ids may be apart on the wire (section 5.3, R1).
-const maxInFlight = nearSpan
-
 // Datagrams named by one header: ack itself and its bits.
 const (
 	narrowAcks = 1 + 32
@@ -74,7 +70,7 @@ func (c *channel) init(cfg *Config) {
 	c.resendDelay = int64(cfg.ResendDelay)
 	c.lossDelay = int64(cfg.LossDelay)
 	c.maxEvent = cfg.MaxEvent
-	c.maxUnacked = maxInFlight + cfg.Backlog
+	c.maxUnacked = nearSpan + cfg.Backlog
 	c.accept = cfg.Accept
 	c.budget.rate = int64(cfg.EventRate)
 	if cfg.Adaptive {
@@ -116,14 +112,14 @@ func (c *channel) room() int {
 	return c.maxUnacked - c.outbox.undelivered
 }
 
-// number numbers a datagram and fills in the header of it, which thereby names
+// assign numbers a datagram and fills in the header of it, which thereby names
 // what was received.
-func (c *channel) number(h *Header, t Type, now int64) {
+func (c *channel) assign(h *Header, t Type, now int64) {
 	c.judge(now)
 	if now >= c.trimAt {
 		c.trim(now)
 	}
-	if c.sent.mustGrow() {
+	if c.sent.full() {
 		c.makeRoom(now)
 	}
 	h.Wide = c.wide
@@ -147,11 +143,18 @@ func (c *channel) plan() ahead {
 	return c.adapt.plan
 }
 
-// collect marks the events of which a further copy is due, for a datagram of
-// their own or for one that goes anyway.
-func (c *channel) collect(now int64, alone bool) {
+// carrier says what kind of datagram takes events along.
+type carrier bool
+
+const (
+	ownDatagram carrier = false
+	bundle      carrier = true
+)
+
+// collect marks the events of which a further copy is due.
+func (c *channel) collect(now int64, in carrier) {
 	if c.adapt != nil {
-		c.collectAdaptive(now, alone)
+		c.collectAdaptive(now, in)
 		return
 	}
 	o := &c.outbox
@@ -162,6 +165,7 @@ func (c *channel) collect(now int64, alone bool) {
 		}
 		o.due.add(uint16(number))
 		o.resends.skip++
+		e.noteResend()
 	}
 }
 
@@ -178,24 +182,24 @@ func (c *channel) nextEvent(now int64) (number int64, ok bool) {
 
 // eventsDue reports whether an event is due.
 func (c *channel) eventsDue(now int64) bool {
-	c.collect(now, true)
+	c.collect(now, ownDatagram)
 	_, ok := c.nextEvent(now)
 	return ok
 }
 
-// fits reports whether the oldest due event fits into a payload.
-func (c *channel) fits(limit int, now int64) bool {
-	c.collect(now, false)
+// fits reports whether the oldest due event may go in a list of so many bytes.
+func (c *channel) fits(limit int, in carrier, now int64) bool {
+	c.collect(now, in)
 	number, ok := c.nextEvent(now)
-	return ok && listOverhead+eventOverhead+int(c.outbox.get(number).size) <= min(limit, maxListSize)
+	return ok && c.outbox.get(number).fits(listOverhead, min(limit, maxListSize), in)
 }
 
 // appendDueEvents appends a list of the events that were collected, and of new
 // ones, at most limit bytes, as carried by the datagram seq. A datagram that has its fate, or was
 // never numbered, carries nothing; nor does one that has a list already when
 // another datagram got one since, because a datagram's copies lie in a row.
-func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) []byte {
-	n, ok := c.sent.number(seq)
+func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
+	n, ok := c.sent.lookup(seq)
 	if !ok || !c.sent.remembered(n) {
 		return dst
 	}
@@ -204,12 +208,15 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, now int64) 
 		return dst
 	}
 	o := &c.outbox
-	if *s&carriesEvents != 0 && (o.endRun == o.firstRun || o.runs.At(o.endRun-1).seq != seq) {
-		return dst
-	}
 	first := o.endRun
+	if *s&carriesEvents != 0 {
+		if o.endRun == o.firstRun || o.runs.At(o.endRun-1).seq != seq {
+			return dst
+		}
+		first-- // the datagram's last run may grow
+	}
 	c.stirred = true
-	out, filled := o.fill(dst, seq, min(limit, maxListSize), now, c)
+	out, filled := o.fill(dst, seq, first, min(limit, maxListSize), in, now, c)
 	if filled && *s&carriesEvents == 0 {
 		if c.sent.cargo == nil {
 			c.sent.cargo = make(ring.Ring[uint32], len(c.sent.stamps))
@@ -407,7 +414,7 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	if c.err != nil {
 		return Header{}, false
 	}
-	c.number(&h, t, now)
+	c.assign(&h, t, now)
 	return h, true
 }
 
@@ -415,7 +422,7 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 // event fits into max bytes.
 func (c *ReliableChannel) EventsDue(max int) bool {
 	now := c.time.read()
-	return c.err == nil && c.fits(max, now)
+	return c.err == nil && c.fits(max, ownDatagram, now)
 }
 
 // AppendDueEvents appends a list of the events that are due to dst, the lowest
@@ -429,8 +436,8 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 	if c.err != nil {
 		return dst
 	}
-	c.collect(now, true)
-	return c.appendDueEvents(dst, seq, max, now)
+	c.collect(now, ownDatagram)
+	return c.appendDueEvents(dst, seq, max, ownDatagram, now)
 }
 
 // AckDue reports whether so many datagrams came in since NextHeader that the

@@ -17,7 +17,7 @@ func (c *channel) acknowledge(h *Header, now int64) {
 	if !h.Wide {
 		ackBits &= math.MaxUint32
 	}
-	ack, ok := c.sent.number(h.Ack)
+	ack, ok := c.sent.lookup(h.Ack)
 	if !ok || !c.sent.remembered(ack) || ack == c.sent.top && ackBits&^c.sent.known == 0 {
 		return
 	}
@@ -95,18 +95,36 @@ func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 	return c.outcomes.pop()
 }
 
-// makeRoom lets the log of what was sent grow, up to a bound: there the oldest
-// datagram gets its verdict early, since no acknowledgement can name it when
-// the next one is sent.
+// makeRoom lets the log of what was sent grow if the oldest datagram must still
+// be remembered, up to a bound: there it gets its verdict early, since no
+// acknowledgement can name it when the next one is sent.
 func (c *channel) makeRoom(now int64) {
-	c.judgeOldest(now)
-	switch n := len(c.sent.stamps); {
-	case !c.sent.mustGrow(): // the oldest had its fate, unnoticed
+	n := len(c.sent.stamps)
+	if n < rememberedSent {
+		c.sent.resize(2 * n)
+		return
+	}
+	if c.sent.open == c.sent.first {
+		c.judgeOldest(now)
+	}
+	switch {
+	case !c.mustRemember(c.sent.first, now):
 	case n < maxRememberedSent:
 		c.sent.resize(2 * n)
-	default:
+	case c.sent.open == c.sent.first:
 		c.lose()
 	}
+}
+
+// mustRemember reports whether a datagram, however many were sent since, may
+// still be acknowledged to some purpose.
+func (c *channel) mustRemember(number, now int64) bool {
+	if number >= c.sent.open {
+		return true
+	}
+	s := *c.sent.stamps.At(number)
+	return s&(fateMask|carriesEvents) == lost|carriesEvents && now-s.sentAt() < lateMemory &&
+		c.sent.cargo != nil && c.outbox.awaits(*c.sent.cargo.At(number), uint16(number))
 }
 
 // judge gives the datagrams whose acknowledgement is overdue their verdict
@@ -134,6 +152,9 @@ func (c *channel) judgeOldest(now int64) {
 		}
 	}
 	c.judgeFrom = saturatingAdd(now, c.lossDelay)
+	if c.err != nil {
+		c.sent.stamps, c.sent.types = nil, nil // all is decided, and nothing more is sent
+	}
 }
 
 // lose takes the oldest undecided datagram for lost.

@@ -108,7 +108,7 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 		for range 3 { // resent, too
 			for _, c := range all {
 				for _, s := range []*Session{c.a, c.b} {
-					for range maxInFlight - s.InFlight() {
+					for range nearSpan - s.InFlight() {
 						_, err := s.Send(event[:])
 						require.NoError(t, err)
 					}

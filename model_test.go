@@ -155,7 +155,12 @@ type modelEvent struct {
 	data            []byte
 	first, last     int64
 	sent, delivered bool
+	copies          int
 }
+
+// solo reports whether an event goes in no bundle any more: it was resent, and is
+// to be again. With Adaptive the model is told what goes in which datagram.
+func (m *model) solo(i int) bool { return !m.cfg.Adaptive && m.events[i].copies >= 2 }
 
 // model is one side of a session.
 type model struct {
@@ -191,7 +196,6 @@ type model struct {
 
 	sentAt, heardAt int64
 	closing         bool
-	closedAt        int64
 	farewells       int
 	err             error
 	asked           int // calls of Accept expected
@@ -337,16 +341,17 @@ func (m *model) carry(i int) {
 		e.sent, e.first = true, m.now
 	}
 	e.last = m.now
+	e.copies++
 	d := &m.sent[len(m.sent)-1]
 	d.events = append(d.events, m.firstEvent+int64(i))
 }
 
 // list writes the events that are due, as many as fit into limit bytes.
-func (m *model) list(limit int) []byte {
+func (m *model) list(limit int, bundled bool) []byte {
 	payload := []byte{0}
 	for payload[0] < 255 {
 		i, ok := m.next()
-		if !ok || len(payload)+4+len(m.events[i].data) > min(limit, 1182) {
+		if !ok || len(payload)+4+len(m.events[i].data) > min(limit, 1182) || bundled && m.solo(i) {
 			break
 		}
 		m.carry(i)
@@ -392,9 +397,9 @@ func (m *model) datagram(t Type, payload []byte) (out []byte, err error) {
 		return nil, ErrDatagramTooLarge
 	}
 	limit := min(m.maxPayload()-len(payload)-1, 1182)
-	if i, ok := m.next(); ok && m.cfg.Bundle && 1+4+len(m.events[i].data) <= limit {
+	if i, ok := m.next(); ok && m.cfg.Bundle && 1+4+len(m.events[i].data) <= limit && !m.solo(i) {
 		out = append(m.number(8, t), byte(t))
-		out = append(out, m.list(limit)...)
+		out = append(out, m.list(limit, true)...)
 	} else {
 		out = m.number(t, t)
 	}
@@ -434,7 +439,7 @@ func (m *model) due() (out []byte, ok bool) {
 	}
 	if _, ok := m.next(); ok && (!m.closing || m.farewells == 3) {
 		out = m.number(TypeEvent, TypeEvent)
-		list := m.list(m.maxPayload())
+		list := m.list(m.maxPayload(), false)
 		m.stats.BytesSent += uint64(len(list))
 		return append(out, list...), true
 	}
@@ -478,7 +483,7 @@ func (m *model) deadline() (at int64, ok bool) {
 
 func (m *model) close() {
 	if m.err == nil && !m.closing {
-		m.closing, m.closedAt = true, m.now
+		m.closing = true
 	}
 }
 

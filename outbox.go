@@ -16,6 +16,19 @@ type pending struct {
 	sent        bool
 	delivered   bool
 	ahead       ahead // copies still to be sent ahead of a loss
+	resends     uint8 // how often it came due because a copy was not acknowledged; up to soloAfter
+}
+
+// soloAfter is how often an event is resent until it no longer goes in bundles: a
+// peer may withhold those, and acknowledge everything else.
+const soloAfter = 2
+
+func (e *pending) noteResend() { e.resends = min(e.resends+1, soloAfter) }
+
+// fits reports whether an event may follow so many bytes in a list of at most
+// limit.
+func (e *pending) fits(used, limit int, in carrier) bool {
+	return used+eventOverhead+int(e.size) <= limit && (in == ownDatagram || e.resends < soloAfter)
 }
 
 // A run is a range of events that one datagram carries: first … first+n−1.
@@ -144,7 +157,7 @@ func (o *outbox) onWire(short uint32) (number int64, e *pending) {
 // fill appends the payload of an Event datagram: the events that are due and
 // may be sent, lowest id first, up to the first that does not fit into limit
 // bytes. Without any it appends nothing.
-func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) (out []byte, filled bool) {
+func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier, now int64, c *channel) (out []byte, filled bool) {
 	start := len(dst)
 	out = append(dst, 0)
 	count := 0
@@ -154,7 +167,7 @@ func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) 
 			break
 		}
 		e := o.get(number)
-		if len(out)-start+eventOverhead+int(e.size) > limit {
+		if !e.fits(len(out)-start, limit, in) {
 			break
 		}
 		out = appendEvent(out, uint16(number), o.bytes.buf[e.start:e.start+uint32(e.size)])
@@ -170,7 +183,7 @@ func (o *outbox) fill(dst []byte, seq uint16, limit int, now int64, c *channel) 
 			c.stats.EventsSent++
 		}
 		e.last = now
-		e.run = o.noteCopy(number, seq, &c.sent)
+		e.run = o.noteCopy(number, seq, first, &c.sent)
 		count++
 	}
 	if count == 0 {
@@ -186,11 +199,12 @@ func (o *outbox) lowestDue() (number int64) {
 	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
-// noteCopy notes that a datagram carries an event, and returns the run. It does
-// not add to a run that a cursor has passed, which would hide the copy from it.
-func (o *outbox) noteCopy(number int64, seq uint16, s *sentLog) uint32 {
-	if o.endRun > max(o.resends.run, o.near.run, o.far.run) {
-		if r := o.runs.At(o.endRun - 1); r.seq == seq && r.first+uint32(r.n) == uint32(number) {
+// noteCopy notes that a datagram carries an event, and returns the run. The
+// datagram's runs are those from first on. A run that a cursor has passed does not
+// grow, which would hide the copy from it.
+func (o *outbox) noteCopy(number int64, seq uint16, first int64, s *sentLog) uint32 {
+	if o.endRun > max(first, o.resends.run, o.near.run, o.far.run) {
+		if r := o.runs.At(o.endRun - 1); r.first+uint32(r.n) == uint32(number) {
 			r.n++
 			return uint32(o.endRun - 1)
 		}
@@ -216,18 +230,40 @@ func (o *outbox) releaseRuns(s *sentLog) {
 	passed := min(o.resends.run, o.near.run, o.far.run)
 	for ; o.firstRun < passed; o.firstRun++ {
 		r := o.runs.At(o.firstRun)
-		settled := int32(uint32(o.base)-r.first) >= int32(r.n)
-		if n, ok := s.number(r.seq); !settled && ok && s.remembered(n) {
+		if n, ok := s.lookup(r.seq); !o.settled(r) && ok && s.remembered(n) {
 			return
 		}
 	}
 }
 
+// runsFrom returns the place of a datagram's first run, or of the first that was
+// not released.
+func (o *outbox) runsFrom(run uint32) int64 {
+	return max(o.firstRun, o.endRun-int64(uint32(o.endRun)-run))
+}
+
+// awaits reports whether a datagram, whose runs begin at the one given, carries
+// events from base on.
+func (o *outbox) awaits(run uint32, seq uint16) bool {
+	for at := o.runsFrom(run); at < o.endRun; at++ {
+		r := o.runs.At(at)
+		if r.seq != seq {
+			break
+		}
+		if !o.settled(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// settled reports whether all events of a run lie before base.
+func (o *outbox) settled(r *run) bool { return int32(uint32(o.base)-r.first) >= int32(r.n) }
+
 // deliver takes the events of a datagram as delivered, whose runs begin at the
-// one given. It returns how many were not known as delivered.
-func (o *outbox) deliver(runs uint32, seq uint16) (fresh int) {
-	at := max(o.firstRun, o.endRun-int64(uint32(o.endRun)-runs))
-	for ; at < o.endRun; at++ {
+// one given. It returns how many were not known to be.
+func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
+	for at := o.runsFrom(run); at < o.endRun; at++ {
 		r := o.runs.At(at)
 		if r.seq != seq {
 			break

@@ -21,6 +21,12 @@ const (
 	// that has its fate may be forgotten. Fewer would turn acknowledgements that
 	// come late into needless resends; more costs every session 8 bytes each.
 	rememberedSent = 256
+	// lateMemory is for how long a datagram that was taken for lost is remembered
+	// besides while it carries undelivered events. It is the longest round trip at
+	// which events are still delivered: beyond, every acknowledgement would come
+	// too late, and there would be no sample of the round trip to learn from.
+	// Longer keeps memory past the 10 s of quiet in which it is to be given back.
+	lateMemory = 6 * int64(time.Second)
 	// maxRememberedSent bounds the memory at what an acknowledgement can name. A
 	// datagram that falls out undecided can never be acknowledged: it is lost.
 	maxRememberedSent = 1 << 15
@@ -45,7 +51,7 @@ const (
 func (s stamp) sentAt() int64 { return int64(s) >> stampBits }
 
 // sentLog numbers the datagrams that leave and remembers the newest of them. It
-// counts in int64; number is the one place that deals with the wire's 16 bits.
+// counts in int64; lookup is the one place that deals with the wire's 16 bits.
 //
 // Invariant: first <= open <= count, every number before open has its fate, and
 // a fate does not change, but for a lost datagram whose acknowledgement comes
@@ -76,16 +82,12 @@ func (s *sentLog) init(outcomes bool) {
 	}
 }
 
-// mustGrow reports whether the next datagram would push out one that has to be
-// remembered.
-func (s *sentLog) mustGrow() bool {
-	return s.count-s.first == int64(len(s.stamps)) &&
-		(s.open == s.first || len(s.stamps) < rememberedSent)
-}
+// full reports whether the next datagram pushes out the oldest.
+func (s *sentLog) full() bool { return s.count-s.first == int64(len(s.stamps)) }
 
 // add numbers a datagram. It forgets the oldest if there is no room.
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
-	if s.count-s.first == int64(len(s.stamps)) {
+	if s.full() {
 		s.first++
 	}
 	*s.stamps.At(s.count) = stamp(now << stampBits)
@@ -110,10 +112,10 @@ func (s *sentLog) resize(n int) {
 	}
 }
 
-// number returns the number of a sequence that is not newer than the last one
+// lookup returns the number of a sequence that is not newer than the last one
 // sent. It is not ok for a newer one, and for one exactly 32768 before. Whether
 // the number is remembered, or not negative, is for the caller to look at.
-func (s *sentLog) number(seq uint16) (n int64, ok bool) {
+func (s *sentLog) lookup(seq uint16) (n int64, ok bool) {
 	age := uint16(s.count-1) - seq
 	return s.count - 1 - int64(age), age < 1<<15
 }

@@ -26,7 +26,7 @@ func TestSequenceNamesTheNumberAtMost32767Back(t *testing.T) {
 		s := sentSoFar(count)
 		last := count - 1
 		for age := range int64(1 << 16) {
-			n, ok := s.number(uint16(last - age))
+			n, ok := s.lookup(uint16(last - age))
 			if ok != (age <= 32767) || ok && n != last-age {
 				t.Fatalf("of %d sent, the one %d before the last is number %d, %v", count, age, n, ok)
 			}
@@ -42,10 +42,10 @@ func TestSequencesThatShareAnIndexAreToldApart(t *testing.T) {
 		s.add(TypeInput, 0)
 	}
 	for _, seq := range []uint16{9 + 16, 9 + 256, 9 + 1024, 9 + 4096} {
-		_, ok := s.number(seq)
+		_, ok := s.lookup(seq)
 		require.False(t, ok, "%d is newer than the last", seq)
 	}
-	n, ok := s.number(65500)
+	n, ok := s.lookup(65500)
 	require.False(t, ok && s.remembered(n), "65500 was never sent")
 }
 
@@ -53,7 +53,7 @@ func TestSequencesThatShareAnIndexAreToldApart(t *testing.T) {
 func TestAckFromTheFarHalfIsNone(t *testing.T) {
 	s := sentSoFar(60)
 	for _, seq := range []uint16{60, 32826, 32827} {
-		_, ok := s.number(seq)
+		_, ok := s.lookup(seq)
 		require.False(t, ok, seq)
 	}
 }
@@ -101,11 +101,47 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 		{256, 256, 256, true, "the oldest is undecided"},
 		{512, 512, 511, false, "the oldest has its fate"},
 	} {
-		s := sentSoFar(1000)
-		s.resize(tc.size)
-		s.first = s.count - tc.remembered
-		s.open = s.count - tc.open
-		require.Equal(t, tc.want, s.mustGrow(), "%d of %d, %d undecided: %s", tc.remembered, tc.size, tc.open, tc.because)
+		c := channel{lossDelay: math.MaxInt64, sent: *sentSoFar(1000)}
+		c.sent.resize(tc.size)
+		c.sent.first = c.sent.count - tc.remembered
+		c.sent.open = c.sent.count - tc.open
+		if c.sent.full() {
+			c.makeRoom(0)
+		}
+		require.Equal(t, tc.want, len(c.sent.stamps) > tc.size, "%d of %d, %d undecided: %s", tc.remembered, tc.size, tc.open, tc.because)
+	}
+}
+
+// An acknowledgement that comes later than the verdict must still find its
+// datagram while it carries undelivered events, or nothing is ever delivered on a
+// path that is that slow.
+func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
+	const sentAt = 5_000
+	for _, tc := range []struct {
+		stamp     stamp
+		delivered bool
+		now       int64
+		want      bool
+	}{
+		{lost | carriesEvents, false, sentAt + lateMemory - 1, true},
+		{lost | carriesEvents, false, sentAt + lateMemory, false},
+		{lost | carriesEvents, true, sentAt, false},
+		{lost, false, sentAt, false},
+		{delivered | carriesEvents, false, sentAt, false},
+	} {
+		c := channel{sent: *sentSoFar(1000)}
+		c.sent.cargo = make(ring.Ring[uint32], len(c.sent.stamps))
+		oldest := c.sent.count - 5
+		c.sent.first, c.sent.open = oldest, c.sent.count
+		*c.sent.stamps.At(oldest) = stamp(sentAt<<stampBits) | tc.stamp
+		c.outbox.add(nil)
+		c.outbox.fresh++
+		c.outbox.noteCopy(0, uint16(oldest), 0, &c.sent)
+		if tc.delivered {
+			c.outbox.get(0).delivered = true
+			c.outbox.base++
+		}
+		require.Equal(t, tc.want, c.mustRemember(oldest, tc.now), tc)
 	}
 }
 

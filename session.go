@@ -71,7 +71,9 @@ type Config struct {
 	// Bundle lets application datagrams carry events that are due (type 8), so
 	// that an event costs its bytes and no datagram of its own. Call Send before
 	// AppendDatagram, and AppendDue after it, for new events to ride along. A
-	// peer that is not this library drops such datagrams.
+	// peer that is not this library drops such datagrams. An event that was
+	// resent twice goes in datagrams of its own from then on, for a peer that
+	// withholds the ones it rode in.
 	Bundle bool
 	// EventRate is how many bytes of events a second, 4 + n each, resends and
 	// extra copies may use, with one second of burst, half of which copies ahead
@@ -102,7 +104,7 @@ const (
 
 	// maxBacklog keeps the ids that are in use, delivered ones behind a
 	// straggler included, below 65,536.
-	maxBacklog = 1<<16 - 2*maxInFlight
+	maxBacklog = 1<<16 - 2*nearSpan
 )
 
 // complete checks the values and puts the defaults in the place of zeros.
@@ -255,15 +257,15 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 		return dst, 0, tooLarge(ErrDatagramTooLarge, len(payload), s.MaxPayload())
 	}
 	if s.bundle && s.channel.adapt != nil {
-		s.channel.adapt.carrier(now)
+		s.channel.adapt.noteCarrier(now)
 		s.channel.stirred = true
 	}
 	var h Header
-	s.number(&h, t, now)
-	if limit := s.MaxPayload() - len(payload) - bundleOverhead; s.bundle && s.channel.fits(limit, now) {
+	s.assign(&h, t, now)
+	if limit := s.MaxPayload() - len(payload) - bundleOverhead; s.bundle && s.channel.fits(limit, bundle, now) {
 		h.Type = TypeBundle
 		out = append(h.appendTo(dst), byte(t))
-		out = s.channel.appendDueEvents(out, h.Sequence, limit, now)
+		out = s.channel.appendDueEvents(out, h.Sequence, limit, bundle, now)
 	} else {
 		out = h.appendTo(dst)
 	}
@@ -329,20 +331,20 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 // appendEvents appends an Event datagram; an event must be due.
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
 	var h Header
-	s.number(&h, TypeEvent, now)
-	return s.finish(dst, s.channel.appendDueEvents(h.appendTo(dst), h.Sequence, s.MaxPayload(), now))
+	s.assign(&h, TypeEvent, now)
+	return s.finish(dst, s.channel.appendDueEvents(h.appendTo(dst), h.Sequence, s.MaxPayload(), ownDatagram, now))
 }
 
 // appendEmpty appends a datagram without payload.
 func (s *Session) appendEmpty(dst []byte, t Type, now int64) []byte {
 	var h Header
-	s.number(&h, t, now)
+	s.assign(&h, t, now)
 	return s.finish(dst, h.appendTo(dst))
 }
 
-// number numbers a datagram and fills in its header.
-func (s *Session) number(h *Header, t Type, now int64) {
-	s.channel.number(h, t, now)
+// assign numbers a datagram and fills in its header.
+func (s *Session) assign(h *Header, t Type, now int64) {
+	s.channel.assign(h, t, now)
 	h.Token = s.token
 	s.live.sentAt = now
 }

@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -1491,4 +1492,50 @@ func TestLostHeartbeatsCostNothing(t *testing.T) {
 	st := a.s.Stats()
 	require.Zero(t, st.EventsSent+st.EventsResent)
 	require.EqualValues(t, 190, st.DatagramsSent, "no datagram more than one each 50 ms")
+}
+
+// A round trip beyond the verdicts: every datagram is taken for lost before its
+// acknowledgement comes, and the resends push it out of memory. Events must
+// still be delivered, and the round trip be learned.
+func TestRoundTripBeyondTheVerdictsIsNotALivelock(t *testing.T) {
+	for _, rtt := range []time.Duration{2500 * time.Millisecond, 4 * time.Second} {
+		var clock ManualClock
+		clock.Set(time.Unix(1000, 0))
+		type flight struct {
+			at       time.Time
+			datagram []byte
+		}
+		var ends [2]*Session
+		var links [2][]flight
+		for i := range ends {
+			ends[i], _ = NewSession(Config{Clock: &clock, Timeout: 10 * time.Second, Heartbeat: 20 * time.Millisecond})
+		}
+		buf := make([]byte, MaxDatagramSize)
+		received := 0
+		const ticks, wanted = 60 * 40, 100
+		for tick := range ticks {
+			clock.Advance(time.Second / 60)
+			for i, s := range ends {
+				for len(links[1-i]) > 0 && !clock.Now().Before(links[1-i][0].at) {
+					in, err := s.Receive(links[1-i][0].datagram)
+					require.NoError(t, err, rtt)
+					links[1-i] = links[1-i][1:]
+					if i == 1 {
+						received += len(in.Events)
+					}
+				}
+				if i == 0 && tick < wanted {
+					_, err := s.Send([]byte("event"))
+					require.NoError(t, err)
+				}
+				for datagram := range s.Due(buf) {
+					links[i] = append(links[i], flight{clock.Now().Add(rtt / 2), bytes.Clone(datagram)})
+				}
+				require.NoError(t, s.Err(), rtt)
+			}
+		}
+		require.Equal(t, wanted, received)
+		require.Zero(t, ends[0].InFlight())
+		require.InDelta(t, rtt.Seconds(), ends[0].RTT().Seconds(), 0.2)
+	}
 }

@@ -16,9 +16,12 @@ const trimPeriod = 3 * int64(time.Second)
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trimPeriod)
 	c.judgeOldest(now)
-	open := ring.Ceil(int(max(rememberedSent, 2*(c.sent.count-c.sent.open))))
-	if open < len(c.sent.stamps) {
-		c.sent.resize(open)
+	oldest := c.sent.first
+	for oldest < c.sent.count && !c.mustRemember(oldest, now) {
+		oldest++
+	}
+	if n := roomFor(max(1, int(c.sent.count-oldest)), rememberedSent); n < len(c.sent.stamps) {
+		c.sent.resize(n)
 	}
 	if c.outbox.trim() {
 		c.sent.cargo = nil

@@ -51,8 +51,6 @@ type walkEnd struct {
 	past    []flight // the newest that ever were
 	handed  map[int64]bool
 	inOrder int64 // ordered: the next to be handed over
-
-	started time.Time
 }
 
 // flight is a datagram on its way.
@@ -86,7 +84,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 	w := &walk{t: t}
 	start := time.Unix(1_700_000_000, 0)
 	for i := range w.ends {
-		e := &walkEnd{clock: &countingClock{}, handed: map[int64]bool{}, inOrder: wc.events[1-i], started: start}
+		e := &walkEnd{clock: &countingClock{}, handed: map[int64]bool{}, inOrder: wc.events[1-i]}
 		e.clock.Set(start)
 		cfg := wc.cfg
 		cfg.Token, cfg.Clock = walkToken, e.clock
@@ -191,9 +189,14 @@ func (w *walk) launch(i int, datagram []byte) {
 
 var prefix = []byte("before")
 
+// dst is what the datagrams are appended to; how much room is left in it varies.
+func (w *walk) dst() []byte {
+	return append(make([]byte, 0, len(prefix)+w.steps%40), prefix...)
+}
+
 func (w *walk) app(i int, t Type, payload []byte) {
 	e := w.ends[i]
-	out, seq, err := e.s.AppendDatagram(slices.Clone(prefix), t, payload)
+	out, seq, err := e.s.AppendDatagram(w.dst(), t, payload)
 	w.reads(e, "AppendDatagram", 1)
 	if !bytes.HasPrefix(out, prefix) {
 		w.fatalf("AppendDatagram touched dst")
@@ -218,7 +221,7 @@ func (w *walk) app(i int, t Type, payload []byte) {
 
 func (w *walk) due(i int) bool {
 	e := w.ends[i]
-	out, ok := e.s.AppendDue(slices.Clone(prefix))
+	out, ok := e.s.AppendDue(w.dst())
 	w.reads(e, "AppendDue", 1)
 	if !bytes.HasPrefix(out, prefix) {
 		w.fatalf("AppendDue touched dst")

@@ -1,0 +1,3 @@
+module github.com/ackbits/ackbits/internal/mutate
+
+go 1.26

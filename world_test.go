@@ -1,0 +1,597 @@
+package ackbits
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The small worlds: every order in which one side sends events and the other
+// acknowledges them, with nothing left out. A world's windows hold two or three
+// numbers, so that few datagrams fill, slide and wrap them.
+//
+// The windows of the library itself are constants, and an array's length is what
+// makes its bitmaps fast and plain; a seam to shrink them would cost more clarity
+// than it proves. So the worlds enumerate the rules as the dumb model has them
+// (modelTracker, modelInbox, named), which take the sizes as a parameter, and the
+// model is held to the code twice: TestModelJudgesLikeTheCode compares their
+// judgement of every number in every kind of state, and the walks compare whole
+// sessions with it.
+//
+// A state keeps only differences between numbers: what happens does not depend on
+// where the counters stand. The states are finite, therefore, though nothing
+// bounds how much is sent: the enumeration ends when no step leads to a new state,
+// and has then seen runs of every length, with wraps as many as there can be.
+// Assumed is what the protocol's times give: no datagram is overtaken by half of
+// the sequences there are, and at some time one arrives before as many are sent.
+
+// world says how large a world is.
+type world struct {
+	sizes  modelSizes
+	events int // undelivered at most
+	list   int // events in a datagram at most
+	there  int // datagrams under way at most
+	back   int // acknowledgements under way at most
+
+	// What TestSmallWorldsNotice spoils.
+	byCount, forgets bool
+	bitShift         int64
+	patience         int8 // a flight that is older is lost; 0: half of the sequences
+}
+
+// worldState is a state of a world, comparable so that equal ones are met once.
+// Sequences count from the next one that is sent, events from the oldest
+// undelivered one of the sender.
+type worldState struct {
+	count           int8   // of events from the oldest undelivered one on
+	sent, delivered uint16 // of these
+	log             [4]worldDatagram
+
+	newest int8   // the receiver's tracker
+	took   uint16 // bit n: newest − n was received
+	base   int8   // the receiver's window
+	have   uint16 // bit n: base + n was received
+	handed uint32 // what really was handed over; bit n: worldPast events before the oldest undelivered + n
+
+	there [2]worldFlight
+	back  [2]worldFlight
+}
+
+// worldDatagram is one that was sent; log[n] is n + 1 before the next.
+type worldDatagram struct {
+	exists, acked, arrived bool
+	events                 uint16 // from the oldest undelivered on; older ones do not matter any more
+}
+
+// worldFlight is a datagram under way, or an acknowledgement.
+type worldFlight struct {
+	exists bool
+	number int8    // there: of the datagram; back: ack
+	events [2]int8 // there; from the oldest undelivered one, minus, for none, noEvent
+	bits   uint8   // back
+}
+
+const (
+	noEvent   = -100
+	worldPast = 16 // how far back it is known what was handed over
+	worldSeq  = 1000_000
+	worldID   = 2000_000
+)
+
+// explore visits every state and returns how many there are, or what breaks.
+func (w world) explore() (states int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			broken, ok := p.(worldBroken)
+			if !ok {
+				panic(p)
+			}
+			err = broken
+		}
+	}()
+	var start worldState
+	start.newest = -1
+	start.handed = 1<<worldPast - 1
+	seen := map[worldState]struct{}{start: {}}
+	queue := []worldState{start}
+	for len(queue) > 0 {
+		s := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		w.steps(s, func(next worldState) {
+			next.tidy(w)
+			if _, ok := seen[next]; !ok {
+				seen[next] = struct{}{}
+				queue = append(queue, next)
+			}
+		})
+		w.heals(s)
+	}
+	return len(seen), nil
+}
+
+// worldBroken is what a law says that was broken.
+type worldBroken string
+
+func (b worldBroken) Error() string { return string(b) }
+
+func brokenIf(broken bool, s *worldState, law string) {
+	if broken {
+		panic(worldBroken(fmt.Sprintf("%s in\n%+v", law, *s)))
+	}
+}
+
+// steps calls yield with every state that one step leads to.
+func (w world) steps(s worldState, yield func(worldState)) {
+	if int(s.count) < w.capacity(&s) {
+		next := s // Send
+		next.count++
+		yield(next)
+	}
+	if int64(-s.newest) < w.sizes.seqs/2 { // else silence would end the session
+		w.emissions(&s, func(events [2]int8) {
+			next := s
+			if w.emit(&next, events) {
+				yield(next)
+			}
+		})
+	}
+	for k := range w.there {
+		if s.there[k].exists {
+			next := s
+			w.arriveThere(&next, k)
+			yield(next) // and comes again
+			next.there[k] = worldFlight{}
+			yield(next)
+			lost := s
+			lost.there[k] = worldFlight{}
+			yield(lost)
+		}
+	}
+	for k := range w.back {
+		if s.back[k].exists {
+			next := s
+			w.arriveBack(&next, next.back[k])
+			yield(next)
+			next.back[k] = worldFlight{}
+			yield(next)
+			lost := s
+			lost.back[k] = worldFlight{}
+			yield(lost)
+		}
+	}
+	next := s
+	if w.answer(&next) {
+		yield(next)
+	}
+}
+
+// capacity is how many events there may be from the oldest undelivered one on.
+func (w world) capacity(s *worldState) int {
+	n := w.events
+	for k := range int(s.count) {
+		n += int(s.delivered >> k & 1)
+	}
+	return min(n, 7)
+}
+
+// emissions calls yield with every list that a datagram may carry now: none, one
+// that is due again at any time, the next new one, or two of them.
+func (w world) emissions(s *worldState, yield func([2]int8)) {
+	yield([2]int8{noEvent, noEvent})
+	var may []int8
+	for k := range s.count {
+		fresh := s.sent>>k&1 == 0
+		if s.delivered>>k&1 != 0 || fresh && !w.byCount && int64(k) >= w.sizes.span {
+			continue
+		}
+		may = append(may, k)
+		if fresh {
+			break
+		}
+	}
+	for i, a := range may {
+		yield([2]int8{a, noEvent})
+		for _, b := range may[i+1:] {
+			if w.list > 1 {
+				yield([2]int8{a, b})
+			}
+		}
+	}
+}
+
+// emit sends a datagram. The sender's numbers move on by one.
+func (w world) emit(s *worldState, events [2]int8) bool {
+	k := 0
+	for k < w.there && s.there[k].exists {
+		k++
+	}
+	if k == w.there {
+		return false
+	}
+	s.newest--
+	for i := range s.there {
+		s.there[i].number--
+	}
+	for i := range s.back {
+		s.back[i].number--
+	}
+	copy(s.log[1:], s.log[:])
+	s.log[0] = worldDatagram{exists: true}
+	for _, e := range events {
+		if e != noEvent {
+			s.sent |= 1 << e
+			s.log[0].events |= 1 << e
+		}
+	}
+	s.there[k] = worldFlight{exists: true, number: -1, events: events}
+	return true
+}
+
+// arriveThere hands a datagram to the receiver.
+func (w world) arriveThere(s *worldState, k int) {
+	f := s.there[k]
+	tracker := s.tracker()
+	arrival, number := tracker.judge(w.sizes, wrapped(worldSeq+int64(f.number), w.sizes.seqs))
+	if arrival != Newest && arrival != Late {
+		return
+	}
+	brokenIf(number != worldSeq+int64(f.number), s, "I1: a sequence is taken for another one")
+	inbox := modelInbox{base: worldID + int64(s.base)}
+	for n := range int64(16) {
+		if s.have>>n&1 != 0 {
+			inbox.have.add(inbox.base + n)
+		}
+	}
+	for _, e := range f.events {
+		if e == noEvent {
+			continue
+		}
+		id := wrapped(worldID+int64(e), w.sizes.ids)
+		v, number := inbox.judge(w.sizes, id)
+		if w.forgets && v == idOutside {
+			v = idKnown // the letter of the text: ignore what is far
+		}
+		brokenIf(v == idOutside, s, "an honest sender's event is outside the window")
+		if v != idNew {
+			continue
+		}
+		brokenIf(number != worldID+int64(e), s, "I3: an id is taken for another one")
+		at := worldPast + int(e)
+		brokenIf(at < 0 || s.handed>>at&1 != 0, s, "I3: an event is handed over twice")
+		s.handed |= 1 << at
+		inbox.take(number)
+	}
+	tracker.take(w.sizes, number)
+	s.setTracker(w, tracker)
+	s.base, s.have = int8(inbox.base-worldID), 0
+	for _, n := range inbox.have {
+		s.have |= 1 << (n - inbox.base)
+	}
+	if at := -int(f.number) - 1; at < len(s.log) {
+		s.log[at].arrived = true
+	}
+}
+
+func (s *worldState) tracker() modelTracker {
+	t := modelTracker{newest: worldSeq + int64(s.newest)}
+	for n := range int64(16) {
+		if s.took>>n&1 != 0 {
+			t.received.add(t.newest - n)
+		}
+	}
+	return t
+}
+
+func (s *worldState) setTracker(w world, t modelTracker) {
+	s.newest, s.took = int8(t.newest-worldSeq), 0
+	for _, n := range t.received {
+		s.took |= 1 << (t.newest - n)
+	}
+}
+
+// answer sends a header back.
+func (w world) answer(s *worldState) bool {
+	k := 0
+	for k < w.back && s.back[k].exists {
+		k++
+	}
+	if k == w.back {
+		return false
+	}
+	tracker := s.tracker()
+	_, bits := tracker.header(w.sizes)
+	s.back[k] = worldFlight{exists: true, number: s.newest, bits: uint8(bits)}
+	return true
+}
+
+// arriveBack hands a header to the sender.
+func (w world) arriveBack(s *worldState, f worldFlight) {
+	ack := wrapped(worldSeq+int64(f.number), w.sizes.seqs)
+	number, ok := named(w.sizes, worldSeq-1, ack)
+	if !ok {
+		return
+	}
+	w.confirm(s, number)
+	for n := range w.sizes.acks {
+		if f.bits>>n&1 != 0 {
+			w.confirm(s, number-1-n+w.bitShift)
+		}
+	}
+	for s.count > 0 && s.delivered&1 != 0 {
+		s.count--
+		s.sent, s.delivered = s.sent>>1, s.delivered>>1
+		for k := range s.log {
+			s.log[k].events >>= 1
+		}
+		s.base--
+		brokenIf(s.handed&1 == 0, s, "I3: an event was never handed over")
+		s.handed >>= 1
+		for k := range s.there {
+			for i := range s.there[k].events {
+				if s.there[k].events[i] != noEvent {
+					s.there[k].events[i]--
+				}
+			}
+		}
+	}
+}
+
+func (w world) confirm(s *worldState, number int64) {
+	at := worldSeq - 1 - number
+	if at < 0 || at >= int64(len(s.log)) || !s.log[at].exists || s.log[at].acked {
+		return
+	}
+	d := &s.log[at]
+	brokenIf(!d.arrived, s, "I1: a datagram is acknowledged that did not arrive")
+	d.acked = true
+	s.delivered |= d.events
+	for k := range s.count {
+		brokenIf(d.events>>k&1 != 0 && s.handed>>(worldPast+int(k))&1 == 0, s, "I3: an event counts as delivered that was not handed over")
+	}
+}
+
+// tidy forgets what cannot matter any more, so that states that act alike are
+// equal: datagrams that nothing can name, flights that are too old, and in which
+// place a flight is.
+func (s *worldState) tidy(w world) {
+	half := int8(w.sizes.seqs / 2)
+	patience := half
+	if w.patience > 0 {
+		patience = w.patience
+	}
+	for k := range s.log {
+		d := &s.log[k]
+		if int8(k) >= half {
+			*d = worldDatagram{}
+		}
+		if d.acked {
+			d.events = 0
+		}
+	}
+	for k := range s.there {
+		if f := &s.there[k]; f.exists && s.newest-f.number >= patience {
+			*f = worldFlight{}
+		}
+		if f := &s.back[k]; f.exists && -f.number > half {
+			*f = worldFlight{}
+		}
+		if !s.there[k].exists {
+			s.there[k] = worldFlight{}
+		}
+		if !s.back[k].exists {
+			s.back[k] = worldFlight{}
+		}
+	}
+	sortFlights(&s.there)
+	sortFlights(&s.back)
+}
+
+func sortFlights(f *[2]worldFlight) {
+	less := func(a, b worldFlight) bool {
+		if a.exists != b.exists {
+			return a.exists
+		}
+		if a.number != b.number {
+			return a.number < b.number
+		}
+		if a.bits != b.bits {
+			return a.bits < b.bits
+		}
+		return a.events[0] < b.events[0] || a.events[0] == b.events[0] && a.events[1] < b.events[1]
+	}
+	for i := range f {
+		for k := i; k > 0 && less(f[k], f[k-1]); k-- {
+			f[k], f[k-1] = f[k-1], f[k]
+		}
+	}
+}
+
+// heals checks that from a state in which nothing is lost any more everything
+// that was sent arrives and is known to have.
+func (w world) heals(s worldState) {
+	s.there, s.back = [2]worldFlight{}, [2]worldFlight{}
+	origin := s
+	for range 40 {
+		if s.count == 0 {
+			return
+		}
+		events := [2]int8{noEvent, noEvent}
+		w.emissions(&s, func(e [2]int8) { // the last resort: all but what is new, then all
+			if e[0] != noEvent && events[0] == noEvent {
+				events = e
+			}
+		})
+		if int64(-s.newest) < w.sizes.seqs/2 && w.emit(&s, events) {
+			w.arriveThere(&s, 0)
+			s.there[0] = worldFlight{}
+		}
+		if w.answer(&s) {
+			w.arriveBack(&s, s.back[0])
+			s.back[0] = worldFlight{}
+		}
+		s.tidy(w)
+	}
+	brokenIf(int64(-origin.newest) < w.sizes.seqs/2, &origin, "I3: an event is never delivered, and nobody is told")
+}
+
+// worldRuns says when a world is enumerated.
+type worldRuns int
+
+const (
+	inShort   worldRuns = iota
+	byDefault           // takes seconds
+	whenAsked           // takes half a minute: with ACKBITS_WORLDS=all
+)
+
+// worlds are small, but of each window there is more than one number inside,
+// and numbers wrap after as few datagrams as the rules allow.
+var worlds = []struct {
+	name string
+	runs worldRuns
+	w    world
+}{
+	{"overtaking", inShort, world{sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
+	{"a span of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, span: 2, window: 3}, events: 2, list: 1, there: 2, back: 1}},
+	{"lists of two", whenAsked, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
+	{"late acknowledgements", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 2, history: 2, span: 2, window: 2}, events: 2, list: 1, there: 1, back: 2}},
+}
+
+func TestSmallWorlds(t *testing.T) {
+	for _, c := range worlds {
+		t.Run(c.name, func(t *testing.T) {
+			if all := os.Getenv("ACKBITS_WORLDS") == "all"; !all && (c.runs == whenAsked || c.runs == byDefault && testing.Short()) {
+				t.Skip("takes long; ACKBITS_WORLDS=all runs it")
+			}
+			t.Parallel()
+			states, err := c.w.explore()
+			require.NoError(t, err)
+			t.Logf("%d states, all of them sound", states)
+		})
+	}
+}
+
+// TestSmallWorldsNotice makes sure that a world finds what is wrong with rules
+// that are nearly right.
+func TestSmallWorldsNotice(t *testing.T) {
+	small := worlds[1].w
+	for _, c := range []struct {
+		name  string
+		spoil func(w *world)
+		want  string
+	}{
+		// R1: by the letter, the cap is on the count of undelivered events, and the
+		// receiver ignores what is far from the most recent.
+		{"the cap is on the count", func(w *world) { w.byCount = true }, "outside the window"},
+		{"the cap is on the count, and what is far is ignored", func(w *world) { w.byCount, w.forgets = true, true }, "not handed over"},
+		{"bit n stands for ack − n", func(w *world) { w.sizes.acks, w.bitShift = 2, 1 }, "I1"},
+		{"too few ids for the window", func(w *world) { w.sizes.ids = 4 }, "I3"},
+		{"a datagram comes after more than half of the sequences", func(w *world) { w.patience = 8 }, "I1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := small
+			c.spoil(&w)
+			states, err := w.explore()
+			require.Error(t, err, "%d states", states)
+			require.Contains(t, err.Error(), c.want)
+			t.Log(strings.SplitN(err.Error(), "\n", 2)[0])
+		})
+	}
+}
+
+// TestModelJudgesLikeTheCode holds the worlds' rules to the library's: in states
+// of every kind, the judgement of every number there is.
+func TestModelJudgesLikeTheCode(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	states := 60
+	if testing.Short() {
+		states = 12
+	}
+	for n := range states {
+		z := sizesOf(Config{Ordered: n%2 == 0})
+		start := []int64{0, 0, 1, 65535, 65500, 32768, 40000}[n%7]
+		tracker, model := AckTracker{next: uint16(start)}, modelTracker{newest: start - 1}
+		for range r.IntN(80) {
+			seq := uint16(model.newest) + uint16(r.IntN(75)-68)
+			if n > 2 && r.IntN(30) == 0 {
+				seq = uint16(r.Uint32())
+			}
+			arrival, number := model.judge(z, int64(seq))
+			require.Equal(t, arrival, tracker.Receive(seq))
+			if arrival == Newest || arrival == Late {
+				model.take(z, number)
+			}
+		}
+		window, inbox := idWindow{base: uint16(start), span: uint16(z.window)}, modelInbox{base: start}
+		for range r.IntN(400) {
+			id := uint16(inbox.base) + uint16(r.IntN(40)*r.IntN(8))
+			v, number := inbox.judge(z, int64(id))
+			require.Equal(t, v, window.judge(id))
+			if v == idNew {
+				window.insert(id)
+				inbox.take(number)
+			}
+		}
+		log := sentLog{first: max(0, start-500), count: start + 1}
+		for number := range 1 << 16 {
+			got, want := tracker.Classify(uint16(number)), Arrival(0)
+			if want, _ = model.judge(z, int64(number)); got != want {
+				t.Fatalf("sequence %d after %d is %v, want %v", number, model.newest, got, want)
+			}
+			if got, want := window.judge(uint16(number)), verdict(0); true {
+				if want, _ = inbox.judge(z, int64(number)); got != want {
+					t.Fatalf("id %d at %d is %v, want %v", number, inbox.base, got, want)
+				}
+			}
+			got1, ok := log.lookup(uint16(number))
+			want1, wantOK := named(z, start, int64(number))
+			if got1 != want1 || ok != wantOK {
+				t.Fatalf("ack %d after %d is %d, %t, want %d, %t", number, start, got1, ok, want1, wantOK)
+			}
+		}
+	}
+}
+
+// TestUnnamedIsASet: the datagrams that no header of ours has named, and those
+// that leave the window so, against a set of numbers.
+func TestUnnamedIsASet(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	for range 200 {
+		width := uint16(32 << r.IntN(2))
+		var (
+			u              unnamed
+			set, received  nums
+			newest, before int64
+		)
+		for range 100 {
+			var got uint64
+			switch r.IntN(12) {
+			case 0:
+				u.clear()
+				set, before = nil, 0
+				continue
+			case 1, 2, 3, 4:
+				back := int64(1 + r.IntN(64))
+				if received.has(newest - back) {
+					continue
+				}
+				got = u.late(uint16(back), width)
+				set.add(newest - back)
+				received.add(newest - back)
+			default:
+				step := int64(1 + r.IntN(1+r.IntN(100)))
+				got = u.newest(uint16(step), width)
+				newest += step
+				set.add(newest)
+				received.add(newest)
+			}
+			before++
+			if want := set.below(newest - int64(width)); got != uint64(want) || u.count != int(before) {
+				t.Fatalf("%d of %d outrun, want %d of %d", got, u.count, want, before)
+			}
+		}
+	}
+}
