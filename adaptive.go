@@ -32,12 +32,12 @@ const (
 	// copy would go in a datagram of its own just before; longer, and it would
 	// wait for those of a 20 Hz server.
 	maxHold = 15 * int64(time.Millisecond)
-	// missing is the share of new events that may need a round trip more: 5 of
+	// tolerated is the share of new events that may need a round trip more: 5 of
 	// 1,000. A tenth of that costs another copy at 10 % loss; ten times as many
 	// would show at p99.
-	missing = 5 * million / 1000
+	tolerated = 5 * million / 1000
 	// maxAhead is the most copies ahead of an event where losses are independent:
-	// enough for missing at 34 % of loss. Where more is lost, more copies would
+	// enough for that at 34 % of loss. Where more is lost, more copies would
 	// only add to it.
 	maxAhead = 4
 
@@ -45,8 +45,9 @@ const (
 	// to about a fifth: with fewer the number of copies would waver, with more
 	// it would follow slowly.
 	sampledLosses = 24
-	// recentLosses react within half a second to a link that turns bad; being so
-	// few they count for recentTrust of what they say.
+	// recentLosses: an estimate from the newest 8 losses notices a link that turns
+	// bad within half a second. Being so few, they count for recentTrust, 60 %, of
+	// what they say: more would mistake chance for change, less would be late.
 	recentLosses = 8
 	recentTrust  = million * 6 / 10
 	// minSampled is the fewest datagrams that a loss is measured against, lest
@@ -176,13 +177,13 @@ func (a *adaptation) replan() {
 		rate = min(max(rate, recent), million)
 	}
 	switch {
-	case rate <= missing:
+	case rate <= tolerated:
 	case bursty && a.latestRTT > burstTail:
 		a.plan = longPlan
 	case bursty:
 		a.plan = burstPlan
 	default:
-		for left := rate; left > missing && a.plan.left < maxAhead; left = left * rate / million {
+		for left := rate; left > tolerated && a.plan.left < maxAhead; left = left * rate / million {
 			a.plan.left++
 		}
 	}
@@ -354,14 +355,13 @@ func (c *channel) nextAdaptive() (at int64, ok bool) {
 	return at, ok
 }
 
-// budget is what Config.EventRate leaves for copies, in the form of the time at
-// which all that was spent will have come in again. The zero value spends freely.
+// budget is what Config.EventRate leaves for copies. The zero value spends freely.
 //
 // A copy may be sent when the largest event so far could be: the same moment for
 // all events, so that which one is the lowest does not move the deadline.
 type budget struct {
 	rate    int64 // bytes a second; 0: no limit
-	even    int64
+	even    int64 // when all that was spent will have come in again
 	largest int64 // the cost of the largest event so far, in time
 }
 

@@ -395,8 +395,8 @@ func NewReliableChannel(cfg Config) (*ReliableChannel, error) {
 	return c, nil
 }
 
-// Send queues an event and returns its id. It copies the bytes. Of a channel
-// that has ended it returns the reason; ErrEventTooLarge ends nothing; the event
+// Send queues an event and returns its id. It copies the bytes. Once the
+// channel has ended, it returns the reason; ErrEventTooLarge ends nothing; the event
 // that would make more than 256 + Backlog undelivered ends the channel with
 // ErrUnacknowledged and is not queued.
 func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
@@ -460,8 +460,8 @@ func (c *ReliableChannel) Deadline() (t time.Time, ok bool) {
 
 // Receive takes in a datagram. h.Wide says how many of AckBits count. An error
 // of input (ErrType, ErrPayload, ErrWindow, ErrRejected) means that it was
-// dropped and nothing but a counter changed; of a channel that has ended Receive
-// returns the reason. Payload and Events are parts of payload, not copies.
+// dropped and nothing but a counter changed; once the channel has ended, the error
+// is the reason. Payload and Events are parts of payload, not copies.
 func (c *ReliableChannel) Receive(h Header, payload []byte) (Incoming, error) {
 	now := c.time.read()
 	if c.err != nil {
@@ -481,7 +481,7 @@ func (c *ReliableChannel) NextOutcome() (Outcome, bool) { return c.nextOutcome(c
 // RTT returns the smoothed round trip time; 0 before the first sample.
 func (c *ReliableChannel) RTT() time.Duration { return time.Duration(c.rtt.Smoothed()) }
 
-// InFlight returns how many events are not known as delivered, those included
+// InFlight returns how many events are not known to be delivered, those included
 // that were not sent yet.
 func (c *ReliableChannel) InFlight() int { return c.outbox.undelivered }
 

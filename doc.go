@@ -32,8 +32,8 @@
 //	for datagram := range s.Due(outBuf) { conn.Write(datagram) }
 //	if s.Err() != nil { … }
 //
-// No order of calls is illegal, and calling late costs time, never an event. What
-// is easy to get wrong:
+// No order of calls is illegal, and calling late costs time, never an event, short
+// of Timeout and StallTimeout. What is easy to get wrong:
 //
 //   - Use two buffers. Incoming.Events and Incoming.Payload are parts of the
 //     buffer that was received into, so answering from the same one would
@@ -54,9 +54,10 @@
 //     first: a datagram that waited in the socket keeps the session alive.
 //     An expired read deadline makes the net package return before it looks at
 //     the socket, so read once more before you believe that nothing waits.
-//   - Events sent just before Close go out once. To be sure of them, wait until
-//     InFlight is 0. That tells of your own events; the peer says in its own data
-//     when it has none left.
+//   - Events sent just before Close go out once, and where they arrive behind the
+//     Disconnect they are refused. To be sure of them, wait until InFlight is 0.
+//     That tells of your own events; the peer says in its own data when it has
+//     none left.
 //   - Err after a good end is ErrClosed, where Close was called, and ErrPeerLeft
 //     on the other side. Everything else is a loss.
 //   - The smoothed round trip includes the time a datagram waits to be handed in.
@@ -71,7 +72,7 @@
 // # Which delivery for what
 //
 //	                       order            after a loss, the others      costs
-//	AppendDatagram         none, may lose   do not notice                 nothing
+//	AppendDatagram         none, may lose   do not notice                 the datagram
 //	Send                   none             do not wait                   a resend of the lost one
 //	Send, Config.Ordered   by id            wait for it, then come at     copies of up to 255 events
 //	                                        once                          at the receiver
@@ -97,9 +98,14 @@
 //	I5  Bytes cannot hurt: bounded work and memory, no panic, and an error changed
 //	    nothing but counters.
 //
-// # Where this is stricter than the protocol text
+// # The protocol
 //
-// Each rule keeps to what a peer expects that follows the text by the letter.
+// The wire and the timers are those of the reliability section of a small game
+// protocol, whose sections 5.1 to 5.5 comments cite: acknowledgements, the list of
+// events, their resending, heartbeat and timeouts. Nothing of its text is needed to
+// use the package. Where that text leaves something open, or would lose an event,
+// these rules hold; comments cite them too. Each keeps to what a peer expects that
+// follows the text by the letter.
 //
 //   - Event ids on the wire span at most 256, rather than 256 being undelivered
 //     (R1). By the letter, the receiver ignores a late event 256 or more ids back,
@@ -109,8 +115,7 @@
 //   - A datagram is taken in whole or not at all (R2): one with an event id out of
 //     the window, or that [Config].Accept refuses, is not acknowledged.
 //   - Acknowledgements of what was never sent say nothing, and an ack newer than
-//     the last sequence voids its bits too (R3); the variant with 63
-//     acknowledgements counts from the ack in both of its places.
+//     the last sequence voids its bits too (R3).
 //   - An event that waits for 15 s ends the session though datagrams arrive (R8):
 //     a path that swallows large datagrams must not look alive for ever.
 //   - A heartbeat goes early when a burst of 32 datagrams, 64 in the wide form,
@@ -118,6 +123,11 @@
 //   - On an [OrderedLane] an event is also due once an older one was resent (R11):
 //     the receiver discarded it. Without that one loss delays all later events for
 //     ever.
+//
+// The others only settle what the text leaves open: one sample of the round trip
+// for each ack that is new (R4); every limit of time is inclusive (R5); how to leave
+// (R7); one fate for each datagram, by time alone (R9); Ordered (R10), which needs
+// a sender that keeps to the span of 256; and the fine print (R12).
 //
 // # Not provided
 //

@@ -34,7 +34,7 @@ func (p *player) pump(event, state []byte) error {
 		}
 		p.flush() // acknowledges in time when many arrive at once
 	}
-	if event != nil {
+	if event != nil && p.session.Room() > 0 { // one too many would end the session
 		p.session.Send(event) // goes out with flush, until it is acknowledged
 	}
 	if datagram, _, err := p.session.AppendDatagram(p.out[:0], ackbits.TypeInput, state); err == nil {

@@ -57,7 +57,7 @@ func (t Type) String() string {
 // application reports whether datagrams of the type carry the application's
 // own payload.
 func (t Type) application() bool {
-	return t >= firstOwnType || t-1 < TypeEvent-1
+	return TypeConnect <= t && t <= TypeSnapshot || t >= firstOwnType
 }
 
 // Header is what every datagram begins with: 18 bytes, or 22 in the wide form,

@@ -22,7 +22,8 @@ type liveness struct {
 }
 
 // farewells is how many Disconnects a leaving peer sends in a row, as they are
-// not resent: at 10 % loss one session in a thousand is left to the timeout.
+// not resent: at 10 % of independent loss one session in a thousand is left to the
+// timeout.
 const farewells = 3
 
 func (l *liveness) init(cfg *Config) {

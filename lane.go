@@ -313,7 +313,7 @@ func (l *OrderedLane) ReceiveAck(ack uint32) error {
 	return nil
 }
 
-// InFlight returns how many events were queued and are not known as delivered.
+// InFlight returns how many events were queued and are not known to be delivered.
 // After the end it tells how many stayed so.
 func (l *OrderedLane) InFlight() int { return int(l.last - l.acked) }
 

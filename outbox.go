@@ -6,7 +6,7 @@ import (
 	"github.com/ackbits/ackbits/internal/ring"
 )
 
-// pending is an event that was handed to Send and is not known as delivered, or
+// pending is an event that was handed to Send and is not known to be delivered, or
 // waits for an older one to be.
 type pending struct {
 	first, last int64  // when it was sent first, and last

@@ -7,8 +7,8 @@ import (
 )
 
 // Config says how a Session or ReliableChannel works. The zero value of every
-// field stands for the protocol's own choice, and both peers need the same only
-// in Token, Wide and, in that both must be this library, Bundle.
+// field stands for the protocol's own choice. Both peers need the same Token and
+// the same Wide; Bundle needs this library at the other end, not the same value.
 type Config struct {
 	// Token names the session. Take a fresh random one from the handshake: with
 	// the token of an earlier session, everything looks Stale. 0 is a token like
@@ -23,7 +23,8 @@ type Config struct {
 	// between two datagrams of the other side. A session speaks one form.
 	Wide bool
 	// Ordered hands events over in the order of their ids. It keeps copies of
-	// up to 255 that are ahead of a gap; nothing changes on the wire. Events are
+	// up to 255 that are ahead of a gap; nothing changes on the wire, but the
+	// sender must keep to the span of 256 ids, as this library does. Events are
 	// acknowledged when they arrive, so those that wait for a gap when a session
 	// ends were delivered to this side but never handed over.
 	Ordered bool
@@ -50,10 +51,9 @@ type Config struct {
 	// StallTimeout ends a session whose oldest undelivered event was first sent
 	// so long ago, though datagrams arrive; 0: 15 s, negative: never.
 	StallTimeout time.Duration
-	// PollInterval is how often a caller calls AppendDue that does so on a tick
-	// instead of at Deadline. Heartbeats then go early by up to that much, so
-	// that the silence is never longer than Heartbeat; 0: the caller follows
-	// Deadline.
+	// PollInterval is the tick of a caller that calls AppendDue on a tick rather
+	// than at Deadline. Heartbeats then go early by up to that much, so that the
+	// silence is never longer than Heartbeat; 0: the caller follows Deadline.
 	PollInterval time.Duration
 
 	// Backlog is how many events may be undelivered beyond the 256 that may be
@@ -86,10 +86,10 @@ type Config struct {
 	// Accept decides on an application datagram before it is acknowledged; nil
 	// accepts all. It is asked about Newest and Late ones only. When it returns
 	// nil, this Receive commits and hands over exactly that payload, so decode
-	// in it. ErrWithhold leaves the datagram unacknowledged but reads it
-	// otherwise; any other error drops it whole. It must not call the session,
-	// and may keep payload no longer than the caller of Receive leaves it
-	// unchanged.
+	// in it. With ErrWithhold the datagram is not acknowledged and hands over
+	// nothing, the events of a bundle included, but its own acknowledgements are
+	// read; any other error drops it whole. Accept must not call the session, and
+	// may keep payload no longer than the caller of Receive leaves it unchanged.
 	Accept func(h Header, payload []byte) error
 }
 
@@ -159,8 +159,8 @@ func invalid(field, value, why string) error {
 }
 
 // Session is one peer's side of a connection: bytes in, bytes out. The package
-// comment shows the loop. No order of calls is illegal, and calling late costs
-// time, never an event. It is not safe for concurrent use.
+// comment shows the loop. No order of calls is illegal. It is not safe for
+// concurrent use.
 type Session struct {
 	time    timeline
 	live    liveness
@@ -192,8 +192,8 @@ func NewSession(cfg Config) (*Session, error) {
 // session that has ended Receive returns the reason.
 //
 // Receive does not keep datagram, but what it returns is part of it, and valid
-// until the next Receive. Call AppendDue after each Receive: a burst could
-// outrun the acknowledgements else.
+// until the next Receive. Call AppendDue after each Receive: otherwise a burst
+// could outrun the acknowledgements.
 //
 // A Disconnect ends the session: Receive returns nil, Err returns ErrPeerLeft.
 func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
@@ -228,7 +228,7 @@ func (s *Session) parse(h *Header, datagram []byte) (payload []byte, err error) 
 }
 
 // Send queues an event for AppendDue and returns its id. It copies the bytes,
-// of which there may be none. Of a session that has ended, or was closed, it
+// of which there may be none. Once the session was closed or has ended, it
 // returns the reason; ErrEventTooLarge, for more than MaxEvent bytes, ends
 // nothing; the event that would make more than 256 + Backlog undelivered ends
 // the session with ErrUnacknowledged and is not queued.
@@ -243,8 +243,9 @@ func (s *Session) Send(event []byte) (id uint16, err error) {
 // AppendDatagram appends a datagram of the application's to dst, for the caller
 // to send, and returns its sequence. The type is 1 to 4 or 16 to 255, else
 // ErrReservedType; the payload is at most MaxPayload bytes, else
-// ErrDatagramTooLarge; of a session that has ended, or was closed, the reason
-// comes back. On an error dst comes back as it was.
+// ErrDatagramTooLarge; once the session was closed or has ended, the error is the
+// reason. On an error dst comes back as it was. The payload must not lie in dst's
+// spare capacity.
 func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte, seq uint16, err error) {
 	now := s.time.read()
 	if err := s.closed(); err != nil {
@@ -431,7 +432,7 @@ func (s *Session) MaxPayload() int {
 // MaxEvent returns how many bytes an event may have.
 func (s *Session) MaxEvent() int { return s.channel.maxEvent }
 
-// InFlight returns how many events are not known as delivered, those included
+// InFlight returns how many events are not known to be delivered, those included
 // that were not sent yet. After the end it tells how many stayed so.
 func (s *Session) InFlight() int { return s.channel.outbox.undelivered }
 
