@@ -28,6 +28,154 @@ func TestForgivenLossDoesNotSpoilTheEstimate(t *testing.T) {
 	}
 }
 
+// losing is what is known of a link that lost so many datagrams, the last one just
+// now and the others each so far before it.
+func losing(n int, every int64) *adaptation {
+	a := &adaptation{assessed: 10_000}
+	for i := range int64(n) {
+		a.lose(a.assessed - (int64(n)-1-i)*every)
+	}
+	return a
+}
+
+func TestCopiesFollowTheLossRate(t *testing.T) {
+	for _, tc := range []struct {
+		what   string
+		losses int
+		every  int64
+		copies uint8
+	}{
+		{"none", 0, 1, 0},
+		{"5 of 1,000 are tolerated", 12, 200, 0},
+		{"one more is not", 13, 190, 1},
+		{"1 %", 24, 100, 1},
+		{"6 %", 24, 17, 1},
+		{"8 %", 24, 13, 2},
+		{"half", 24, 2, 4},
+		{"7 in a row of which every other arrived are few", 7, 2, 0},
+		{"8 such are a change", 8, 2, 4},
+		{"8 within 70 are 6 %", 8, 10, 1},
+		{"8 within 49 are 9 %", 8, 7, 2},
+	} {
+		a := losing(tc.losses, tc.every)
+		a.replan()
+		require.Equal(t, ahead{left: tc.copies}, a.plan, tc.what)
+	}
+}
+
+// Losses that come in bursts get copies near and far, as many as come before an
+// acknowledgement can.
+func TestBurstsGetCopiesNearAndFar(t *testing.T) {
+	for _, tc := range []struct {
+		rtt  int64
+		plan ahead
+	}{{0, burstPlan}, {burstTail, burstPlan}, {burstTail + 1, longPlan}} {
+		a := &adaptation{assessed: 10_000, latestRTT: tc.rtt}
+		for i := range int64(12) { // pairs, each well apart
+			a.lose(9_000 + 80*i)
+			a.lose(9_001 + 80*i)
+		}
+		rate, pairs := a.lossRate()
+		require.Equal(t, [2]int64{24 * million / 1000, million / 2}, [2]int64{rate, pairs})
+		a.replan()
+		require.Equal(t, tc.plan, a.plan, time.Duration(tc.rtt))
+	}
+}
+
+// What was only late is no loss, so it is not half of a burst either.
+func TestForgivenLossEndsItsBurst(t *testing.T) {
+	a := losing(10, 50)
+	a.lose(a.assessed + 1)
+	a.assessed++
+	_, pairs := a.lossRate()
+	require.EqualValues(t, million/11, pairs)
+	a.forgive(a.assessed)
+	_, pairs = a.lossRate()
+	require.Zero(t, pairs)
+}
+
+// One silence counts once, however many events fall due in it; what was
+// acknowledged ends it, even if the timer fires again at once.
+func TestTimerBacksOffOncePerSilence(t *testing.T) {
+	var a adaptation
+	a.fired(1000, 50)
+	a.fired(1049, 50)
+	require.Zero(t, a.backoff, "the same silence")
+	a.silent = false // as assess does
+	a.fired(1049, 50)
+	require.Zero(t, a.backoff, "another")
+	a.fired(1098, 50)
+	require.Zero(t, a.backoff, "and still that")
+	for _, backoff := range []int{1, 2, 3, 3} {
+		a.fired(a.firedAt+50, 50)
+		require.Equal(t, backoff, a.backoff)
+	}
+}
+
+// A copy waits for the application datagram that will carry it if one is expected
+// soon after, by the gap between the last two and a quarter more; in that datagram
+// it does not wait.
+func TestPlannedCopyWaitsForItsCarrier(t *testing.T) {
+	const gap = nearGap
+	for _, tc := range []struct {
+		carriedAt, carrierGap, due int64
+	}{
+		{0, 0, 10 * int64(ms)},
+		{0, 8 * int64(ms), 10 * int64(ms)}, // at 10: no later than the copy
+		{1, 8 * int64(ms), 10*int64(ms) + 1},
+		{5 * int64(ms), 16 * int64(ms), 25 * int64(ms)}, // the longest wait
+		{5*int64(ms) + 1, 16 * int64(ms), 10 * int64(ms)},
+	} {
+		a := adaptation{carriedAt: tc.carriedAt, carrierGap: tc.carrierGap}
+		require.Equal(t, tc.due, a.plannedAt(&pending{}, gap, ownDatagram))
+		require.Equal(t, gap, a.plannedAt(&pending{}, gap, bundle))
+	}
+	var a adaptation
+	for _, now := range []int64{100, 116, 116, 130} { // two at one time are one
+		a.noteCarrier(now)
+	}
+	require.Equal(t, [2]int64{130, 14}, [2]int64{a.carriedAt, a.carrierGap})
+}
+
+// Copies may overdraw the budget by a second less the largest event, planned ones
+// by half of one; where an event is worth more than that, all must have come in.
+func TestBudgetLeavesHalfOfItsBurstToResends(t *testing.T) {
+	for _, tc := range []struct {
+		rate          int64
+		resend, extra time.Duration // how long before all has come in
+	}{
+		{400, 750 * ms, 250 * ms},
+		{200, 500 * ms, 0},
+		{100, 0, 0},
+		{50, 0, 0},
+	} {
+		b := budget{rate: tc.rate}
+		b.note(0)
+		b.note(96) // and 4 of its own
+		b.note(95)
+		b.spend(96, 1000)
+		b.spend(96, 500) // on top of it
+		require.Equal(t, 1000+2*100*int64(time.Second)/tc.rate, b.even)
+		require.Equal(t, b.even-int64(tc.resend), b.allowedAt(), tc.rate)
+		require.Equal(t, b.even-int64(tc.extra), b.spareAt(), tc.rate)
+		require.False(t, b.spare(0, b.spareAt()-1), tc.rate)
+		require.True(t, b.spare(0, b.spareAt()), tc.rate)
+	}
+	b := budget{rate: 1000}
+	b.note(96)
+	for n, want := range []bool{true, true, true, true, true, false} { // 100 ms each
+		require.Equal(t, want, b.spare(n, 0), n)
+	}
+	b.even = int64(100 * ms)
+	require.True(t, b.spare(3, 0))
+	require.False(t, b.spare(4, 0))
+	require.EqualValues(t, 1_333_333_334, (&budget{rate: 3}).cost(0), "4 bytes, rounded up")
+	b = budget{} // no limit
+	b.note(1000)
+	b.spend(1000, 5)
+	require.Zero(t, b)
+}
+
 // The dumb model of the loss ring is a list.
 func TestLossesAreTheNewestOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -179,4 +327,63 @@ func TestEndedSessionKeepsNothingOnceAllIsDecided(t *testing.T) {
 	}
 	require.Zero(t, s.Stats().Undecided)
 	require.Zero(t, cap(s.channel.sent.stamps)+cap(s.channel.sent.types))
+}
+
+// A sequence that lies half the sequences back names no datagram any more: what
+// is acknowledged says nothing of the copy in it, which waits for the timer.
+func TestCopyBeyondHalfTheSequencesWaitsForTheTimer(t *testing.T) {
+	for _, tc := range []struct {
+		sent int
+		due  time.Duration
+	}{{1<<15 - 1, 20 * ms}, {1 << 15, 50 * ms}} {
+		p := solo(t, Config{Adaptive: true})
+		p.send("event")
+		p.wantEventsOut(0)
+		for range tc.sent {
+			_, _, err := p.s.AppendDatagram(nil, TypeInput, nil)
+			require.NoError(t, err)
+		}
+		p.ack(uint16(tc.sent), 0)
+		p.advance(tc.due - 1)
+		p.advance(1)
+		p.wantEventsOut(0)
+	}
+}
+
+// Reordering makes evidence wait, here half a round trip;
+// reorderMemory datagrams later the link counts as keeping order again.
+func TestReorderingIsForgottenInTime(t *testing.T) {
+	for _, tc := range []struct {
+		inOrder uint16
+		waits   time.Duration
+	}{{reorderMemory - 1, 50 * ms}, {reorderMemory, 0}} {
+		p := solo(t, Config{Adaptive: true})
+		p.emit(TypeInput)
+		p.emit(TypeInput)
+		p.sleep(100 * ms)
+		p.ack(1, 0)
+		p.ack(1, 1)
+		require.EqualValues(t, 2, p.s.channel.adapt.reorderStep)
+		for range tc.inOrder {
+			_, _, err := p.s.AppendDatagram(nil, TypeInput, nil)
+			require.NoError(t, err)
+		}
+		p.sleep(100 * ms)
+		for n := range tc.inOrder {
+			_, err := p.s.Receive(p.datagram(TypeHeartbeat, p.foreign, n+2, 1))
+			require.NoError(t, err)
+		}
+		p.send("event")
+		p.wantEventsOut(0)
+		last := p.emit(TypeInput)
+		p.sleep(100 * ms)
+		p.wantDatagram(TypeHeartbeat)
+		p.ack(last.Sequence, 0)
+		if tc.waits > 0 {
+			p.sleep(tc.waits - 1)
+			p.wantNothing()
+			p.sleep(1)
+		}
+		p.wantEventsOut(0)
+	}
 }

@@ -347,6 +347,16 @@ func TestLatestIsByType(t *testing.T) {
 	})
 }
 
+// 64 steps back is the farthest Late one; its type must not pass for that of the
+// newest.
+func TestFarthestLateDatagramLeavesTheNewestTypeAlone(t *testing.T) {
+	p := solo(t, Config{})
+	p.take(p.datagram(TypeSnapshot, 64, nothingYet, 0))
+	require.True(t, p.take(p.datagram(TypeInput, 0, nothingYet, 0)).Latest)
+	require.False(t, p.take(p.datagram(TypeSnapshot, 63, nothingYet, 0)).Latest)
+	require.True(t, p.take(p.datagram(TypeInput, 1, nothingYet, 0)).Latest)
+}
+
 // --- R3: whose acknowledgements count
 
 func TestAcknowledgementsOfEveryArrivalAreRead(t *testing.T) {
@@ -961,12 +971,34 @@ func TestSecondListOfADatagramIsDeliveredWithIt(t *testing.T) {
 
 // No datagram's list is longer than one holds, whatever room the caller has.
 func TestChannelListsFitADatagram(t *testing.T) {
-	c, _ := newChannel(t, Config{})
-	for range 3 {
+	for second, want := range map[int]int{573: 1182, 574: 605, 600: 605} {
+		c, _ := newChannel(t, Config{})
 		c.Send(make([]byte, 600))
+		c.Send(make([]byte, second))
+		h, _ := c.NextHeader(TypeEvent)
+		require.Len(t, c.AppendDueEvents(nil, h.Sequence, 1<<20), want, second)
 	}
-	h, _ := c.NextHeader(TypeEvent)
-	require.Len(t, c.AppendDueEvents(nil, h.Sequence, 1<<20), 605)
+}
+
+// A datagram without a fate may outlive the log of copies that it is in.
+func TestDatagramWhoseCopiesWereForgottenCarriesNothingMore(t *testing.T) {
+	c, clock := newChannel(t, Config{LossDelay: time.Hour})
+	c.Send([]byte("a"))
+	first, _ := c.NextHeader(TypeEvent)
+	require.NotEmpty(t, c.AppendDueEvents(nil, first.Sequence, 100))
+	clock.Advance(100 * ms)
+	second, _ := c.NextHeader(TypeEvent)
+	require.NotEmpty(t, c.AppendDueEvents(nil, second.Sequence, 100))
+	c.Receive(Header{Type: TypeInput, Ack: first.Sequence}, nil)
+	require.Zero(t, c.InFlight())
+	for range 4 {
+		clock.Advance(time.Duration(trimPeriod))
+		c.NextHeader(TypeInput)
+	}
+	require.Empty(t, c.outbox.runs)
+	c.Send([]byte("b"))
+	require.Empty(t, c.AppendDueEvents(nil, second.Sequence, 100))
+	require.True(t, c.EventsDue(100))
 }
 
 func TestChannelIgnoresASequenceItNeverNumbered(t *testing.T) {

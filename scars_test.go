@@ -560,20 +560,42 @@ func TestScarTwoKindsOfDatagramShareANumber(t *testing.T) {
 // xtaci/kcp-go#343: after an outage the timers had backed off so far that the
 // link came back to long silence.
 func TestScarBackoffOutlivesTheOutage(t *testing.T) {
-	for outage := time.Second; outage < 4900*time.Millisecond; outage += 200 * time.Millisecond {
+	for outage := 2 * time.Second; outage < 4900*time.Millisecond; outage += 500 * time.Millisecond {
 		s := newScar(t, Config{Adaptive: true})
-		s.send(0, "x")
 		s.exchange(30, scarTick)
-		s.send(0, "during the outage")
-		for range outage / scarTick {
+		for range 2 { // the second outage finds the timer as the first one did
+			s.send(0, "during the outage")
 			s.due(0)
-			s.due(1)
-			s.wait(scarTick)
-		}
-		back := s.clock.Now()
-		for s.ends[0].InFlight() > 0 {
-			s.exchange(1, scarTick)
-			require.Less(t, s.clock.Now().Sub(back), 700*time.Millisecond, outage)
+			began, last := s.clock.Now(), s.clock.Now()
+			var waits []time.Duration // between the copies, of which none arrives
+			for {
+				at, ok := s.ends[0].Deadline()
+				require.True(t, ok)
+				if at.Sub(began) > outage {
+					break
+				}
+				s.clock.Set(at)
+				resent := s.ends[0].Stats().EventsResent
+				s.due(0)
+				s.due(1)
+				if s.ends[0].Stats().EventsResent > resent {
+					if wait := at.Sub(last); wait > time.Duration(nearGap) { // else a copy ahead of a loss
+						waits = append(waits, wait)
+					}
+					last = at
+				}
+			}
+			require.Greater(t, len(waits), 5)
+			for i, wait := range waits {
+				require.Equal(t, waits[0]<<min(max(i-1, 0), 3), wait, "doubled three times at most: %v", waits)
+			}
+			s.clock.Set(began.Add(outage))
+			back := s.clock.Now()
+			for s.ends[0].InFlight() > 0 {
+				s.exchange(1, scarTick)
+				require.Less(t, s.clock.Now().Sub(back), 150*time.Millisecond, outage)
+			}
+			s.exchange(30, scarTick)
 		}
 	}
 }
