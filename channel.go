@@ -119,7 +119,7 @@ func (c *channel) assign(h *Header, t Type, now int64) {
 	if now >= c.trimAt {
 		c.trim(now)
 	}
-	if c.sent.full() {
+	if c.sent.full() && !c.sent.mayForgetOldest() {
 		c.makeRoom(now)
 	}
 	h.Wide = c.wide

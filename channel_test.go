@@ -980,7 +980,7 @@ func TestChannelListsFitADatagram(t *testing.T) {
 	}
 }
 
-// A datagram without a fate may outlive the log of copies that it is in.
+// A datagram without a fate may outlive the log of its events.
 func TestDatagramWhoseCopiesWereForgottenCarriesNothingMore(t *testing.T) {
 	c, clock := newChannel(t, Config{LossDelay: time.Hour})
 	c.Send([]byte("a"))
@@ -999,6 +999,8 @@ func TestDatagramWhoseCopiesWereForgottenCarriesNothingMore(t *testing.T) {
 	c.Send([]byte("b"))
 	require.Empty(t, c.AppendDueEvents(nil, second.Sequence, 100))
 	require.True(t, c.EventsDue(100))
+	c.Receive(Header{Type: TypeInput, Sequence: 1, Ack: second.Sequence}, nil)
+	require.Equal(t, 1, c.InFlight())
 }
 
 func TestChannelIgnoresASequenceItNeverNumbered(t *testing.T) {

@@ -80,6 +80,16 @@ func TestNarrowHeaderCarriesTheLow32Bits(t *testing.T) {
 }
 
 // Case 56: every prefix of a header.
+func TestHeaderIsAppendedInPlaceIfItFits(t *testing.T) {
+	for _, h := range []Header{{Type: 1}, {Type: 1, Wide: true}} {
+		size := len(h.AppendTo(nil))
+		for room := range 30 {
+			dst := make([]byte, 1, 1+room)
+			require.Equal(t, room >= size, &dst[0] == &h.AppendTo(dst)[0], room)
+		}
+	}
+}
+
 func TestHeaderCutAnywhereIsShort(t *testing.T) {
 	for name, golden := range goldenHeaders {
 		t.Run(name, func(t *testing.T) {

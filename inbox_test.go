@@ -451,6 +451,20 @@ func TestTrimKeepsAsManySpareBuffersAsWereNeeded(t *testing.T) {
 	require.Len(t, b.spare, 2, "one waited in the period before, and one may be lent")
 }
 
+func TestCopyOfAWaitingEventTakesTheSmallestBufferThatFits(t *testing.T) {
+	var b inbox
+	for _, size := range []int{256, 64, 128, 64, 256} {
+		b.spare = append(b.spare, make([]byte, 0, size))
+	}
+	for _, tc := range []struct{ n, size, left int }{
+		{65, 128, 4}, {64, 64, 3}, {0, 64, 2}, {1, 256, 1}, {257, 512, 1}, {256, 256, 0},
+		{0, 64, 0}, {64, 64, 0}, {65, 128, 0}, {1177, 2048, 0},
+	} {
+		require.Equal(t, tc.size, cap(b.buffer(tc.n)), tc)
+		require.Len(t, b.spare, tc.left, tc)
+	}
+}
+
 func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 	var b inbox
 	b.init(false)
@@ -463,6 +477,11 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 	require.Equal(t, 64, cap(b.parsed), "20 came in the period before")
 	b.trim()
 	require.Equal(t, 8, cap(b.parsed))
+	kept := b.parsed[:1]
+	b.take(make([]Event, 4))
+	b.trim()
+	require.Same(t, &kept[0], &b.parsed[:1][0], "what has the right size stays")
+	b.trim()
 	b.trim()
 	require.Zero(t, cap(b.parsed))
 }

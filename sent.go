@@ -85,6 +85,11 @@ func (s *sentLog) init(outcomes bool) {
 // full reports whether the next datagram pushes out the oldest.
 func (s *sentLog) full() bool { return s.count-s.first == int64(len(s.stamps)) }
 
+// mayForgetOldest reports whether the oldest is of no use, by what is easily seen.
+func (s *sentLog) mayForgetOldest() bool {
+	return len(s.stamps) >= rememberedSent && *s.stamps.At(s.first)&fateMask == delivered
+}
+
 // add numbers a datagram. It forgets the oldest if there is no room.
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
 	if s.full() {

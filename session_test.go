@@ -1539,3 +1539,14 @@ func TestRoundTripBeyondTheVerdictsIsNotALivelock(t *testing.T) {
 		require.InDelta(t, rtt.Seconds(), ends[0].RTT().Seconds(), 0.2)
 	}
 }
+
+// A call before anything can be due costs a comparison, also when there is no
+// datagram left to judge.
+func TestLookWithNothingToJudgeIsTheLastForAWhile(t *testing.T) {
+	p := solo(t, Config{Heartbeat: 4 * time.Second})
+	p.emit(TypeInput)
+	p.ack(0, 0)
+	p.advance(time.Second)
+	p.wantNothing()
+	require.Equal(t, int64(2*time.Second), p.s.live.quietUntil)
+}
