@@ -94,6 +94,7 @@ func (s *sentLog) mayForgetOldest() bool {
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
 	if s.full() {
 		s.first++
+		s.open = max(s.open, s.first) // nobody had looked at its fate yet
 	}
 	*s.stamps.At(s.count) = stamp(now << stampBits)
 	if s.types != nil {
