@@ -50,10 +50,10 @@ func (l *shuffler) arrive(to func(datagram []byte)) {
 }
 
 // allocations counts those of n calls after as many to warm up: the fewest of
-// three tries, since the runtime itself allocates now and then.
+// ten tries, since the runtime itself allocates now and then.
 func allocations(n int, f func()) float64 {
 	fewest := math.Inf(1)
-	for range 3 {
+	for range 10 {
 		fewest = min(fewest, testing.AllocsPerRun(1, func() {
 			for range n {
 				f()

@@ -127,6 +127,22 @@ func TestLaneMemoryOfABurstIsGivenBack(t *testing.T) {
 	})
 }
 
+// Each array by itself goes back to its least, and no further.
+func TestLaneQueueGivesBackWhatOnlyOneOfItsArraysHolds(t *testing.T) {
+	for _, tc := range []struct{ events, size int }{{100, 0}, {1, 10_000}} {
+		var q laneQueue
+		q.push(make([]byte, laneMinBytes/2), 0)
+		for range tc.events {
+			q.push(make([]byte, tc.size), 0)
+		}
+		require.Greater(t, max(len(q.slots)/laneMinSlots, len(q.buf)/laneMinBytes), 1)
+		q.drop(q.n)
+		q.trim(int64(laneQuiet))
+		require.Len(t, q.slots, laneMinSlots)
+		require.Len(t, q.buf, laneMinBytes)
+	}
+}
+
 func TestLaneQueueUsesEveryByteAndNoneTwice(t *testing.T) {
 	for split := 1; split <= laneMinBytes/2; split++ {
 		for _, over := range []int{0, 1} {
