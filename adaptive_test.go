@@ -106,8 +106,8 @@ func TestTimerBacksOffOncePerSilence(t *testing.T) {
 	require.Zero(t, a.backoff, "another")
 	a.fired(1098, 50)
 	require.Zero(t, a.backoff, "and still that")
-	for _, backoff := range []int{1, 2, 3, 3} {
-		a.fired(a.firedAt+50, 50)
+	for i, backoff := range []int{1, 2, 3, 3} {
+		a.fired(1099+50*int64(i), 50)
 		require.Equal(t, backoff, a.backoff)
 	}
 }

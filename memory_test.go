@@ -80,7 +80,7 @@ func memoryForms(t *testing.T, test func(t *testing.T, cfg Config)) {
 	for name, cfg := range map[string]Config{
 		"narrow":           {},
 		"wide":             {Wide: true},
-		"everything":       {Wide: true, Ordered: true, Outcomes: true, Backlog: 1000},
+		"everything":       {Wide: true, Ordered: true, Outcomes: true, Backlog: 1000, Adaptive: true, Bundle: true, EventRate: 50_000},
 		"narrow, outcomes": {Outcomes: true},
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })

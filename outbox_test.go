@@ -3,6 +3,7 @@ package ackbits
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -96,6 +97,25 @@ func TestArenaGivesOutBytesThatNobodyElseHas(t *testing.T) {
 			require.LessOrEqual(t, a.used(), len(a.buf))
 		}
 	})
+}
+
+// Events are known by 32 bits of their numbers, however many there were: of those
+// that are neither before base nor unsent.
+func TestShortenedNumberFindsItsEvent(t *testing.T) {
+	for _, base := range []int64{0, 1, 20, 1<<31 - 5, 1 << 31, 1<<32 - 5, 1 << 32, 1<<40 + 3} {
+		o := outbox{base: base, fresh: base + 10, end: base + 15}
+		o.events = o.events.Resized(16, 0, 0)
+		for n := base - 20; n < base+20; n++ {
+			number, e := o.onWire(uint32(n))
+			if n >= o.base && n < o.fresh {
+				require.Equal(t, n, number)
+				require.Same(t, o.get(n), e)
+			} else {
+				require.Zero(t, number)
+				require.Nil(t, e)
+			}
+		}
+	}
 }
 
 // gap returns the largest piece that an arena must be able to give out: all
@@ -192,6 +212,26 @@ func TestTrimmedOutboxTakesNoMemory(t *testing.T) {
 	require.Equal(t, uint16(20), o.add([]byte("next")))
 }
 
+func TestTrimmedOutboxKeepsTheLeastForOneEvent(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	for range 20 {
+		c.Send(make([]byte, 50))
+		h, _ := c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 1000))
+	}
+	require.Greater(t, min(len(c.outbox.events)/minEvents, len(c.outbox.bytes.buf)/minBytes, len(c.outbox.runs)/minEvents), 1)
+	c.Receive(Header{Type: TypeInput, Ack: 18, AckBits: 1<<18 - 1}, nil)
+	require.Equal(t, 1, c.InFlight())
+	c.outbox.releaseRuns(&c.sent)
+	for range 3 {
+		clock.Advance(time.Duration(trimPeriod))
+		c.NextHeader(TypeInput)
+	}
+	require.Len(t, c.outbox.events, minEvents)
+	require.Len(t, c.outbox.bytes.buf, minBytes)
+	require.Len(t, c.outbox.runs, minEvents)
+}
+
 func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
 	for _, tc := range []struct {
 		n           int
@@ -201,4 +241,23 @@ func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, roomFor(tc.n, tc.floor), tc.n)
 	}
+}
+
+// The log of copies holds one entry for events in a row of one datagram, and only
+// as long as an acknowledgement may still ask for it, however long something is
+// in flight without a break.
+func TestLogOfCopiesStaysSmall(t *testing.T) {
+	c, _ := newChannel(t, Config{})
+	for n := range uint16(5000) {
+		for range 10 {
+			c.Send([]byte("x"))
+		}
+		h, _ := c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 1000))
+		if n >= 3 {
+			c.Receive(Header{Type: TypeInput, Sequence: n - 3, Ack: n - 3}, nil)
+			require.Equal(t, 30, c.InFlight())
+		}
+	}
+	require.Len(t, c.outbox.runs, 8)
 }
