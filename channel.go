@@ -429,8 +429,8 @@ func (c *ReliableChannel) EventsDue(max int) bool {
 // id first, up to the first that does not fit into max bytes, 1182 at most; or
 // nothing, if none is due and fits. seq is the sequence, from NextHeader, of the
 // datagram that will carry it. One datagram may get several lists as long as no
-// other gets one in between; one that is acknowledged or taken for lost already
-// gets none.
+// other gets one in between and not all of its events were delivered meanwhile; one
+// that is acknowledged or taken for lost already gets none.
 func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byte {
 	now := c.time.read()
 	if c.err != nil {

@@ -1550,3 +1550,16 @@ func TestLookWithNothingToJudgeIsTheLastForAWhile(t *testing.T) {
 	p.wantNothing()
 	require.Equal(t, int64(2*time.Second), p.s.live.quietUntil)
 }
+
+// However long it is, within what a datagram may have.
+func TestOtherFormIsRefusedAtEveryLength(t *testing.T) {
+	inBothForms(t, func(t *testing.T, wide bool) {
+		p := solo(t, Config{Wide: wide})
+		for n, reason := range map[int]error{
+			17: ErrShort, 18: ErrFormat, 19: ErrFormat, 21: ErrFormat, 22: ErrFormat, 1199: ErrFormat, 1200: ErrFormat, 1201: ErrOversize,
+		} {
+			datagram := append(Header{Wide: !wide, Type: TypeInput}.AppendTo(nil), make([]byte, MaxDatagramSize)...)
+			p.refuse(reason, datagram[:n])
+		}
+	})
+}
