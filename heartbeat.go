@@ -41,9 +41,7 @@ func (l *liveness) timesOutAt() int64 { return saturatingAdd(l.heardAt, l.timeou
 
 // leave begins the farewell.
 func (l *liveness) leave(now int64) {
-	if !l.leaving {
-		l.leaving, l.leftAt, l.farewell = true, now, farewells
-	}
+	l.leaving, l.leftAt, l.farewell = true, now, farewells
 }
 
 // expired returns the reason for which the session must end now.
