@@ -88,12 +88,12 @@ func run(dir, files, tests string, sample, workers, keep int) error {
 		}
 	}
 	var (
-		mu        sync.Mutex
-		wg        sync.WaitGroup
-		next      int
-		killed    int
-		survivors []mutant
-		killers   []string // tests that noticed something, the last one first
+		mu      sync.Mutex
+		wg      sync.WaitGroup
+		next    int
+		killed  int
+		known   int      // equivalent ones
+		killers []string // tests that noticed something, the last one first
 	)
 	for range workers {
 		wg.Go(func() {
@@ -126,24 +126,17 @@ func run(dir, files, tests string, sample, workers, keep int) error {
 						killers = slices.DeleteFunc(killers, func(k string) bool { return k == name })
 						killers = slices.Insert(killers, 0, name)
 					}
+				} else if reason, ok := equivalent[m.key()]; ok {
+					known++
+					fmt.Printf("equivalent  %s:%d  %s\n            %s\n", m.file, m.line, m.what, reason)
 				} else {
-					survivors = append(survivors, m)
+					fmt.Printf("SURVIVED    %s:%d  %s\n            %s\n", m.file, m.line, m.what, m.key())
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	slices.SortFunc(survivors, func(a, b mutant) int { return a.id - b.id })
-	known := 0
-	for _, m := range survivors {
-		if reason, ok := equivalent[m.key()]; ok {
-			known++
-			fmt.Printf("equivalent  %s:%d  %s\n            %s\n", m.file, m.line, m.what, reason)
-		} else {
-			fmt.Printf("SURVIVED    %s:%d  %s\n            %s\n", m.file, m.line, m.what, m.key())
-		}
-	}
 	share := 100.0
 	if n := len(chosen) - known; n > 0 {
 		share = 100 * float64(killed) / float64(n)
