@@ -17,16 +17,25 @@ type Clock interface{ Now() time.Time }
 // before each Receive to stamp datagrams with the moment they arrived.
 //
 // It is not safe for concurrent use: sessions that share one share a goroutine.
-type ManualClock struct{ t time.Time }
+type ManualClock struct {
+	t     time.Time
+	moved int64 // by every call of Set and Advance together, so that sessions need not compare times
+}
 
 // Now returns the time that was set last.
 func (c *ManualClock) Now() time.Time { return c.t }
 
 // Set moves the clock to t, forward or back.
-func (c *ManualClock) Set(t time.Time) { c.t = t }
+func (c *ManualClock) Set(t time.Time) {
+	c.moved += int64(t.Sub(c.t))
+	c.t = t
+}
 
 // Advance moves the clock by d, which may be negative.
-func (c *ManualClock) Advance(d time.Duration) { c.t = c.t.Add(d) }
+func (c *ManualClock) Advance(d time.Duration) {
+	c.moved += int64(d)
+	c.t = c.t.Add(d)
+}
 
 // maxStep is the longest step forward that counts as time. A longer one is a
 // clock being set: a ManualClock that was read at zero before its first Set, or
@@ -41,39 +50,51 @@ const maxStep = 24 * time.Hour
 // the new reading either way, so no timer fires or sleeps because a clock was
 // set.
 type timeline struct {
-	clock  Clock        // nil: the system's
+	clock  Clock
 	manual *ManualClock // clock, if it is one: servers read it several times a tick and session
-	last   time.Time
+	moved  int64        // what manual had moved by at the last reading
+	last   time.Time    // the last reading
 	now    int64
 }
 
+// systemClock is the Clock of a Config without one.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
 // start takes the first reading; it is the offset zero.
 func (l *timeline) start(clock Clock) {
-	l.clock = clock
-	l.manual, _ = clock.(*ManualClock)
-	l.last = l.reading()
-}
-
-func (l *timeline) reading() time.Time {
-	switch {
-	case l.manual != nil:
-		return l.manual.t
-	case l.clock != nil:
-		return l.clock.Now()
+	if clock == nil {
+		clock = systemClock{}
 	}
-	return time.Now()
+	l.clock, l.last = clock, clock.Now()
+	if l.manual, _ = clock.(*ManualClock); l.manual != nil {
+		l.moved = l.manual.moved
+	}
 }
 
-// read takes a reading and returns the offset of now.
+// read takes a reading and returns the offset of now. Most calls of a tick find
+// a ManualClock where it was.
 func (l *timeline) read() int64 {
-	// All calls of one tick read the same time. That equal readings have equal
-	// words is the common case, not a rule, hence no more than a shortcut.
-	if t := l.reading(); t != l.last {
-		if d := t.Sub(l.last); d > 0 && d <= maxStep {
-			l.now += int64(d)
-		}
-		l.last = t
+	if l.manual != nil && l.manual.moved == l.moved {
+		return l.now
 	}
+	return l.reread()
+}
+
+func (l *timeline) reread() int64 {
+	t := l.clock.Now()
+	var step time.Duration
+	if l.manual != nil {
+		step = time.Duration(l.manual.moved - l.moved)
+		l.moved = l.manual.moved
+	} else {
+		step = t.Sub(l.last)
+	}
+	if step > 0 && step <= maxStep {
+		l.now += int64(step)
+	}
+	l.last = t
 	return l.now
 }
 
