@@ -38,9 +38,12 @@ type channel struct {
 	received  AckTracker // the peer's datagrams
 	unnamed   unnamed    // of these, the ones that no header of ours has named yet
 	wide      bool
-	stirred   bool   // something may be due earlier than the last look at it told
+	stirred   bool   // something may be due that quietUntil does not tell
 	bits      uint16 // the acknowledgements of a header beside ack itself
 	judgeFrom int64  // no datagram sent can be taken for lost before
+	// Before this time a session has nothing to do, unless stirred: whatever it
+	// was the time of only moves away, and what comes up lowers it.
+	quietUntil int64
 	trimAt    int64
 	err       error
 	accept    func(Header, []byte) error
@@ -54,6 +57,7 @@ type channel struct {
 	inbox       inbox
 	outcomes    outcomeQueue
 	resendDelay int64
+	patience    int64 // until a copy that is sent now may call for something
 	lossDelay   int64
 	maxEvent    int
 	maxUnacked  int
@@ -68,6 +72,10 @@ func (c *channel) init(cfg *Config) {
 		c.bits = wideAcks - 1
 	}
 	c.resendDelay = int64(cfg.ResendDelay)
+	c.patience = c.resendDelay
+	if stall := int64(cfg.StallTimeout); stall >= 0 {
+		c.patience = min(c.patience, stall)
+	}
 	c.lossDelay = int64(cfg.LossDelay)
 	c.maxEvent = cfg.MaxEvent
 	c.maxUnacked = nearSpan + cfg.Backlog
@@ -215,8 +223,9 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, in carrier,
 		}
 		first-- // the datagram's last run may grow
 	}
-	c.stirred = true
 	out, filled := o.fill(dst, seq, first, min(limit, maxListSize), in, now, c)
+	c.quietUntil = min(c.quietUntil, saturatingAdd(now, c.patience))
+	c.stirred = c.adapt != nil || o.due.n > 0 || o.freshDue()
 	if filled && *s&carriesEvents == 0 {
 		if c.sent.cargo == nil {
 			c.sent.cargo = make(ring.Ring[uint32], len(c.sent.stamps))

@@ -12,10 +12,6 @@ type liveness struct {
 	sentAt  int64 // our last datagram of any type, or the start
 	heardAt int64 // the peer's last valid datagram, or the start
 
-	// Before this time AppendDue has nothing to do, unless the channel was
-	// stirred since: all limits of this file only move away.
-	quietUntil int64
-
 	leaving  bool
 	leftAt   int64
 	farewell int // Disconnects still to be sent

@@ -280,7 +280,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 // has arrived first.
 func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	now := s.time.read()
-	if now < s.live.quietUntil && !s.channel.stirred || s.channel.err != nil {
+	if now < s.channel.quietUntil && !s.channel.stirred || s.channel.err != nil {
 		return dst, false
 	}
 	s.channel.judge(now)
@@ -297,7 +297,7 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	if s.heartbeatDue(now) {
 		return s.appendEmpty(dst, TypeHeartbeat, now), true
 	}
-	s.live.quietUntil = min(s.dueAt(), s.channel.judgeFrom)
+	s.channel.quietUntil = min(s.dueAt(), s.channel.judgeFrom)
 	s.channel.stirred = false
 	return dst, false
 }
@@ -401,7 +401,7 @@ func (s *Session) Close() {
 		return
 	}
 	s.live.leave(now)
-	s.channel.stirred = true
+	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
 	s.channel.outbox.due = idSet{}
 }
 

@@ -1548,7 +1548,7 @@ func TestLookWithNothingToJudgeIsTheLastForAWhile(t *testing.T) {
 	p.ack(0, 0)
 	p.advance(time.Second)
 	p.wantNothing()
-	require.Equal(t, int64(2*time.Second), p.s.live.quietUntil)
+	require.Equal(t, int64(2*time.Second), p.s.channel.quietUntil)
 }
 
 // However long it is, within what a datagram may have.
