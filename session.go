@@ -165,7 +165,6 @@ type Session struct {
 	time    timeline
 	live    liveness
 	token   uint64
-	format  byte
 	bundle  bool
 	channel channel
 }
@@ -176,10 +175,7 @@ func NewSession(cfg Config) (*Session, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Session{token: cfg.Token, format: formatNarrow, bundle: cfg.Bundle}
-	if cfg.Wide {
-		s.format = formatWide
-	}
+	s := &Session{token: cfg.Token, bundle: cfg.Bundle}
 	s.time.start(cfg.Clock)
 	s.channel.init(&cfg)
 	s.live.init(&cfg)
@@ -201,10 +197,10 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	if s.channel.err != nil {
 		return Incoming{}, s.channel.err
 	}
-	payload, err := s.parse(&in.Header, datagram)
-	if err != nil {
+	payload, err := in.parse(datagram)
+	if err != nil || in.Token != s.token || in.Wide != s.channel.wide {
 		s.channel.stats.Rejected++
-		return Incoming{}, err
+		return Incoming{}, s.refusal(datagram, err)
 	}
 	if err := s.channel.receive(&in, payload, len(datagram), now); err != nil {
 		return Incoming{}, err
@@ -216,15 +212,18 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	return in, nil
 }
 
-// parse reads the header of a datagram of this session.
-func (s *Session) parse(h *Header, datagram []byte) (payload []byte, err error) {
-	if n := len(datagram); n >= HeaderSize && n <= MaxDatagramSize && datagram[0] != s.format {
-		return nil, ErrFormat
+// refusal returns the error for a datagram that is not of this session, err
+// being what its header alone gave rise to. The other form is refused as such
+// before anything else is said of it, but for its size.
+func (s *Session) refusal(datagram []byte, err error) error {
+	n := len(datagram)
+	if n >= HeaderSize && n <= MaxDatagramSize && (datagram[0] == formatWide) != s.channel.wide {
+		return ErrFormat
 	}
-	if payload, err = h.parse(datagram); err == nil && h.Token != s.token {
-		err = ErrToken
+	if err == nil {
+		return ErrToken
 	}
-	return payload, err
+	return err
 }
 
 // Send queues an event for AppendDue and returns its id. It copies the bytes,
