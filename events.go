@@ -71,14 +71,18 @@ func listSize(payload []byte) (size int, ok bool) {
 	if len(payload) == 0 || payload[0] == 0 {
 		return 0, false
 	}
-	size = listOverhead
+	rest := payload[listOverhead:]
 	for range payload[0] {
-		if len(payload) < size+eventOverhead {
+		if len(rest) < eventOverhead {
 			return 0, false
 		}
-		size += eventOverhead + int(binary.LittleEndian.Uint16(payload[size+2:]))
+		n := eventOverhead + int(binary.LittleEndian.Uint16(rest[2:]))
+		if len(rest) < n {
+			return 0, false
+		}
+		rest = rest[n:]
 	}
-	return size, size <= len(payload)
+	return len(payload) - len(rest), true
 }
 
 // appendList appends the events of a well-formed list to dst.

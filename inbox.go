@@ -60,18 +60,26 @@ func (w *idWindow) judge(id uint16) verdict {
 	case w.far == nil && ahead >= nearSpan:
 		return idNew
 	}
-	words := w.words()
-	if words[int(id>>6)&(len(words)-1)]>>(id&63)&1 != 0 {
+	if w.received(id) {
 		return idKnown
 	}
 	return idNew
+}
+
+// received reports whether an id was received that lies from base on, inside
+// what words hold.
+func (w *idWindow) received(id uint16) bool {
+	words := w.words()
+	return words[int(id>>6)&(len(words)-1)]>>(id&63)&1 != 0
 }
 
 // insert takes in an id that is new.
 func (w *idWindow) insert(id uint16) {
 	if id == w.base {
 		w.base++
-		w.advance()
+		if w.received(w.base) {
+			w.advance()
+		}
 		return
 	}
 	if w.far == nil && id-w.base >= nearSpan {
@@ -197,14 +205,16 @@ func (b *inbox) take(events []Event) (out []Event, fresh int) {
 	if b.ordered {
 		return b.takeOrdered(events)
 	}
-	out = events[:0]
-	for _, e := range events {
-		if b.ids.judge(e.ID) == idNew {
-			b.ids.insert(e.ID)
-			out = append(out, e)
+	for i := range events {
+		if id := events[i].ID; b.ids.judge(id) == idNew {
+			b.ids.insert(id)
+			if fresh != i {
+				events[fresh] = events[i]
+			}
+			fresh++
 		}
 	}
-	return out, len(out)
+	return events[:fresh], fresh
 }
 
 func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {

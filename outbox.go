@@ -122,6 +122,9 @@ type cursor struct {
 func (o *outbox) live(c *cursor) (number int64, e *pending) {
 	for c.run < o.endRun {
 		r := o.runs.At(c.run)
+		if o.settled(r) {
+			c.skip = r.n
+		}
 		for ; c.skip < r.n; c.skip++ {
 			if number, e := o.onWire(r.first + uint32(c.skip)); e != nil && !e.delivered && e.run == uint32(c.run) {
 				return number, e
