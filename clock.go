@@ -83,18 +83,18 @@ func (l *timeline) read() int64 {
 }
 
 func (l *timeline) reread() int64 {
-	t := l.clock.Now()
 	var step time.Duration
-	if l.manual != nil {
-		step = time.Duration(l.manual.moved - l.moved)
-		l.moved = l.manual.moved
+	if m := l.manual; m != nil {
+		step = time.Duration(m.moved - l.moved)
+		l.moved, l.last = m.moved, m.t
 	} else {
+		t := l.clock.Now()
 		step = t.Sub(l.last)
+		l.last = t
 	}
 	if step > 0 && step <= maxStep {
 		l.now += int64(step)
 	}
-	l.last = t
 	return l.now
 }
 

@@ -44,8 +44,8 @@ func AppendEvents(dst []byte, events ...Event) ([]byte, error) {
 }
 
 func appendEvent(dst []byte, id uint16, data []byte) []byte {
-	dst = binary.LittleEndian.AppendUint16(dst, id)
-	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(data)))
+	n := len(data)
+	dst = append(dst, byte(id), byte(id>>8), byte(n), byte(n>>8))
 	return append(dst, data...)
 }
 

@@ -262,13 +262,13 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	}
 	var h Header
 	s.assign(&h, t, now)
-	if limit := s.MaxPayload() - len(payload) - bundleOverhead; s.bundle && s.channel.fits(limit, bundle, now) {
-		h.Type = TypeBundle
-		out = append(h.appendTo(dst), byte(t))
-		out = s.channel.appendDueEvents(out, h.Sequence, limit, bundle, now)
-	} else {
-		out = h.appendTo(dst)
+	limit := s.MaxPayload() - len(payload) - bundleOverhead
+	if !s.bundle || !s.channel.fits(limit, bundle, now) {
+		return s.finish(dst, append(h.appendTo(dst), payload...)), h.Sequence, nil
 	}
+	h.Type = TypeBundle
+	out = append(h.appendTo(dst), byte(t))
+	out = s.channel.appendDueEvents(out, h.Sequence, limit, bundle, now)
 	return s.finish(dst, append(out, payload...)), h.Sequence, nil
 }
 
