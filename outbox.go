@@ -186,7 +186,10 @@ func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier
 			c.stats.EventsSent++
 		}
 		e.last = now
-		e.run = o.noteCopy(number, seq, first, &c.sent)
+		if !o.growsRun(number, first) {
+			o.startRun(number, seq, &c.sent)
+		}
+		e.run = uint32(o.endRun - 1)
 		count++
 	}
 	if count == 0 {
@@ -202,16 +205,23 @@ func (o *outbox) lowestDue() (number int64) {
 	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
-// noteCopy notes that a datagram carries an event, and returns the run. The
-// datagram's runs are those from first on. A run that a cursor has passed does not
-// grow, which would hide the copy from it.
-func (o *outbox) noteCopy(number int64, seq uint16, first int64, s *sentLog) uint32 {
-	if o.endRun > max(first, o.resends.run, o.near.run, o.far.run) {
-		if r := o.runs.At(o.endRun - 1); r.first+uint32(r.n) == uint32(number) {
-			r.n++
-			return uint32(o.endRun - 1)
-		}
+// growsRun notes that a datagram, whose runs are those from first on, carries an
+// event, if the last run can take it. One that a cursor has passed does not grow,
+// which would hide the copy from it.
+func (o *outbox) growsRun(number, first int64) bool {
+	if o.endRun <= max(first, o.resends.run, o.near.run, o.far.run) {
+		return false
 	}
+	r := o.runs.At(o.endRun - 1)
+	if r.first+uint32(r.n) != uint32(number) {
+		return false
+	}
+	r.n++
+	return true
+}
+
+// startRun notes that a datagram carries an event in a run of its own.
+func (o *outbox) startRun(number int64, seq uint16, s *sentLog) {
 	if o.endRun-o.firstRun == int64(len(o.runs)) {
 		o.releaseRuns(s)
 	}
@@ -221,7 +231,6 @@ func (o *outbox) noteCopy(number int64, seq uint16, first int64, s *sentLog) uin
 	*o.runs.At(o.endRun) = run{first: uint32(number), seq: seq, n: 1}
 	o.endRun++
 	o.mostRuns.note(int(o.endRun - o.firstRun))
-	return uint32(o.endRun - 1)
 }
 
 // releaseRuns drops the oldest runs that nobody will ask for: their events are
