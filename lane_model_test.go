@@ -142,11 +142,11 @@ func (m *laneModel) receiveAck(ack uint32, now int64) error {
 	if ack < m.first+uint32(m.acked) {
 		return nil
 	}
-	i := int(ack - m.first)
-	if i >= len(m.events) || m.events[i].sends == 0 {
+	i := int64(ack - m.first)
+	if i >= int64(len(m.events)) || m.events[i].sends == 0 {
 		return ErrAck
 	}
-	m.acked = i + 1
+	m.acked = int(i) + 1
 	m.queueAt = now
 	return nil
 }
