@@ -151,9 +151,6 @@ func (a *adaptation) lossRate() (rate, pairs int64) {
 		}
 		n++
 	}
-	if n == 0 {
-		return 0, 0
-	}
 	span := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
 	if n == sampledLosses {
 		span = a.age(n - 1)

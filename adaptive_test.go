@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -38,6 +39,37 @@ func losing(n int, every int64) *adaptation {
 	return a
 }
 
+// What is lost is measured against what was sent within the memory, or since the
+// oldest of as many losses as are kept.
+func TestLossRateIsThatOfTheNewestLosses(t *testing.T) {
+	for _, tc := range []struct {
+		what            string
+		assessed        int64
+		n, first, every int64 // the losses
+		rate, pairs     int64
+	}{
+		{"still remembered", 10_000, 1, 10_000 - lossMemory, 1, 416, 0}, // 1 of 2,400
+		{"forgotten", 10_000, 1, 10_000 - lossMemory - 1, 1, 0, 0},
+		{"fewer than are kept, of the memory", 10_000, 23, 9_000, 10, 9_583, 0},
+		{"all but the forgotten one", 10_000, 24, 10_000 - lossMemory - 1, 10, 9_583, 0},
+		{"as many as are kept, since the oldest", 10_000, 24, 9_000, 10, 24_000, 0},
+		{"of the fewest that count", 50, 1, 25, 1, million / minSampled, 0},
+		{"of all that were sent", 200, 1, 25, 1, 5_000, 0},
+		{"24 of 31, in a row", 10_000, 24, 10_000 - 31, 1, 774_193, 958_333}, // 23 of 24 after another
+		{"all", 10_000, 24, 10_000 - 24, 1, million, 958_333},
+		{"too few to look like bursts", 10_000, 7, 9_993, 1, 2_916, 0},
+		{"enough for that", 10_000, 8, 9_992, 1, 3_333, 875_000},
+	} {
+		a := &adaptation{assessed: tc.assessed}
+		for i := range tc.n {
+			a.lose(tc.first + i*tc.every)
+		}
+		rate, pairs := a.lossRate()
+		require.Equal(t, [2]int64{tc.rate, tc.pairs}, [2]int64{rate, pairs}, tc.what)
+	}
+}
+
+// How long a round trip takes matters only where losses come in bursts.
 func TestCopiesFollowTheLossRate(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
@@ -58,6 +90,7 @@ func TestCopiesFollowTheLossRate(t *testing.T) {
 		{"8 within 49 are 9 %", 8, 7, 2},
 	} {
 		a := losing(tc.losses, tc.every)
+		a.latestRTT = burstTail + 1
 		a.replan()
 		require.Equal(t, ahead{left: tc.copies}, a.plan, tc.what)
 	}
@@ -79,6 +112,45 @@ func TestBurstsGetCopiesNearAndFar(t *testing.T) {
 		require.Equal(t, [2]int64{24 * million / 1000, million / 2}, [2]int64{rate, pairs})
 		a.replan()
 		require.Equal(t, tc.plan, a.plan, time.Duration(tc.rtt))
+	}
+}
+
+// Bursts are tolerated as other losses are, and one alone is no link that turned
+// bad, however recent.
+func TestFewBurstsAreTolerated(t *testing.T) {
+	for _, tc := range []struct {
+		pairs, every int64
+		plan         ahead
+	}{
+		{6, 100, ahead{}}, // 12 of 2,400
+		{7, 100, burstPlan},
+		{4, 4, ahead{}}, // 8 of the last 16
+	} {
+		a := &adaptation{assessed: 10_000}
+		for i := tc.pairs; i > 0; i-- {
+			a.lose(a.assessed - i*tc.every)
+			a.lose(a.assessed - i*tc.every + 1)
+		}
+		a.replan()
+		require.Equal(t, tc.plan, a.plan, "%d pairs, every %d", tc.pairs, tc.every)
+	}
+}
+
+// The lowest bit of a plan says how the next copy goes, unless none is left.
+func TestPlanEndsWithItsLastCopy(t *testing.T) {
+	for _, tc := range []struct {
+		plan          ahead
+		near, distant bool
+	}{
+		{ahead{}, false, false},
+		{ahead{left: 0, far: 0b1}, false, false},
+		{ahead{left: 1, far: 0b0}, true, false},
+		{ahead{left: 1, far: 0b1}, false, true},
+		{ahead{left: 2, far: 0b10}, true, false},
+		{ahead{left: 2, far: 0b01}, false, true},
+	} {
+		require.Equal(t, tc.near, tc.plan.near(), "%+v", tc.plan)
+		require.Equal(t, tc.distant, tc.plan.distant(), "%+v", tc.plan)
 	}
 }
 
@@ -112,6 +184,51 @@ func TestTimerBacksOffOncePerSilence(t *testing.T) {
 	}
 }
 
+// The timer is the round trip and four times its variation, or the silence that a
+// peer may keep; before the first sample it is ResendDelay. It never wraps.
+func TestTimerFollowsTheRoundTrip(t *testing.T) {
+	for _, tc := range []struct {
+		heartbeat, rtt time.Duration // no rtt: no sample
+		backoff        int
+		timer          time.Duration
+	}{
+		{50 * ms, 0, 0, 100 * ms},
+		{50 * ms, 0, 2, 400 * ms},
+		{50 * ms, 100 * ms, 0, 300 * ms},
+		{50 * ms, 10 * ms, 0, 60 * ms},
+		{18 * ms, 1 * ms, 0, 20 * ms}, // the shortest
+		{20 * ms, 1 * ms, 0, 21 * ms},
+		{18 * ms, 1 * ms, maxBackoff, 160 * ms},
+	} {
+		c := channel{resendDelay: int64(100 * ms)}
+		c.adapt = &adaptation{heartbeat: int64(tc.heartbeat), backoff: tc.backoff}
+		if tc.rtt > 0 {
+			c.rtt.Add(int64(tc.rtt))
+		}
+		require.Equal(t, tc.timer, time.Duration(c.timer()), "%+v", tc)
+	}
+	c := channel{resendDelay: math.MaxInt64, adapt: &adaptation{backoff: maxBackoff}}
+	require.Equal(t, int64(math.MaxInt64&^7), c.timer(), "the longest that doubles three times")
+}
+
+// An event that waited for the timer has had its plan: where not even that
+// brought news, further copies would be as futile.
+func TestTimerEndsThePlan(t *testing.T) {
+	p := solo(t, Config{Adaptive: true})
+	p.emit(TypeInput)
+	p.ack(0, 0) // at once: the timer is a heartbeat
+	p.s.channel.adapt.plan = burstPlan
+	p.send("event")
+	p.wantEventsOut(0)
+	p.advance(10 * ms)
+	p.wantEventsOut(0) // near; the next one would go far from it
+	p.advance(50 * ms)
+	p.wantEventsOut(0) // by the timer, before that
+	p.advance(50*ms - 1)
+	p.advance(1)
+	p.wantEventsOut(0)
+}
+
 // A copy waits for the application datagram that will carry it if one is expected
 // soon after, by the gap between the last two and a quarter more; in that datagram
 // it does not wait.
@@ -131,10 +248,10 @@ func TestPlannedCopyWaitsForItsCarrier(t *testing.T) {
 		require.Equal(t, gap, a.plannedAt(&pending{}, gap, bundle))
 	}
 	var a adaptation
-	for _, now := range []int64{100, 116, 116, 130} { // two at one time are one
-		a.noteCarrier(now)
+	for _, step := range []struct{ now, gap int64 }{{100, 100}, {116, 16}, {116, 16}, {130, 14}} { // two at one time are one
+		a.noteCarrier(step.now)
+		require.Equal(t, [2]int64{step.now, step.gap}, [2]int64{a.carriedAt, a.carrierGap})
 	}
-	require.Equal(t, [2]int64{130, 14}, [2]int64{a.carriedAt, a.carrierGap})
 }
 
 // Copies may overdraw the budget by a second less the largest event, planned ones

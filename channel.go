@@ -44,14 +44,14 @@ type channel struct {
 	// Before this time a session has nothing to do, unless stirred: whatever it
 	// was the time of only moves away, and what comes up lowers it.
 	quietUntil int64
-	trimAt    int64
-	err       error
-	accept    func(Header, []byte) error
-	adapt     *adaptation // nil: resend after resendDelay
-	sent      sentLog     // our datagrams
-	rtt       rtt.Estimator
-	stats     Stats
-	types     [historySize]Type
+	trimAt     int64
+	err        error
+	accept     func(Header, []byte) error
+	adapt      *adaptation // nil: resend after resendDelay
+	sent       sentLog     // our datagrams
+	rtt        rtt.Estimator
+	stats      Stats
+	types      [historySize]Type
 
 	outbox      outbox
 	inbox       inbox
