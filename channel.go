@@ -225,7 +225,7 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, in carrier,
 	}
 	out, filled := o.fill(dst, seq, first, min(limit, maxListSize), in, now, c)
 	c.quietUntil = min(c.quietUntil, saturatingAdd(now, c.patience))
-	c.stirred = c.adapt != nil || o.due.n > 0 || o.freshDue()
+	c.stirred = c.adapt != nil || o.freshDue()
 	if filled && *s&carriesEvents == 0 {
 		if c.sent.cargo == nil {
 			c.sent.cargo = make(ring.Ring[uint32], len(c.sent.stamps))

@@ -364,10 +364,23 @@ func TestCustomDelaysHold(t *testing.T) {
 	p.sleep(1)
 	p.wantNothing()
 	p.wantErr(ErrStalled)
-	p = solo(t, Config{Heartbeat: 4 * time.Second, ResendDelay: time.Minute, StallTimeout: time.Second})
+	p = solo(t, Config{Heartbeat: 4 * time.Second, ResendDelay: time.Minute, StallTimeout: 500 * ms})
+	p.wantNothing() // not even looked at until the heartbeat, but for what comes up
 	p.send("x")
 	p.wantEventsOut(0)
-	p.wantDeadline(time.Second)
+	p.wantDeadline(500 * ms)
+	p.sleep(500 * ms)
+	p.wantNothing()
+	p.wantErr(ErrStalled)
+	p = solo(t, Config{Heartbeat: 4 * time.Second, ResendDelay: 7 * ms})
+	p.wantNothing()
+	p.send("x")
+	p.wantEventsOut(0)
+	require.False(t, p.s.channel.stirred)
+	p.advance(7*ms - 1)
+	p.wantNothing()
+	p.advance(1)
+	p.wantEventsOut(0)
 	p = solo(t, Config{Heartbeat: 20 * ms, Timeout: 300 * ms})
 	p.wantDeadline(20 * ms)
 	p.sleepUntil(300*ms - 1)
@@ -569,7 +582,11 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 			Ordered:      rapid.Bool().Draw(rt, "ordered"),
 			Backlog:      rapid.SampledFrom([]int{0, 3}).Draw(rt, "backlog"),
 			PollInterval: rapid.SampledFrom([]time.Duration{0, 16 * ms, 200 * ms}).Draw(rt, "P"),
-			StallTimeout: rapid.SampledFrom([]time.Duration{0, -1, time.Second}).Draw(rt, "stall"),
+			Heartbeat:    rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(rt, "heartbeat"),
+			ResendDelay:  rapid.SampledFrom([]time.Duration{0, 7 * ms}).Draw(rt, "resend"),
+			StallTimeout: rapid.SampledFrom([]time.Duration{0, -1, 30 * ms, time.Second}).Draw(rt, "stall"),
+			Adaptive:     rapid.Bool().Draw(rt, "adaptive"),
+			Bundle:       rapid.Bool().Draw(rt, "bundle"),
 			EventRate:    rapid.SampledFrom([]int{0, 0, 700}).Draw(rt, "rate"),
 		}
 		y := newStory(rt)
