@@ -357,6 +357,14 @@ func TestFarthestLateDatagramLeavesTheNewestTypeAlone(t *testing.T) {
 	require.True(t, p.take(p.datagram(TypeInput, 1, nothingYet, 0)).Latest)
 }
 
+// One step nearer its type counts.
+func TestTypeOf63StepsBackIsRemembered(t *testing.T) {
+	p := solo(t, Config{})
+	p.take(p.datagram(TypeHeartbeat, 64, nothingYet, 0))
+	require.True(t, p.take(p.datagram(TypeInput, 1, nothingYet, 0)).Latest)
+	require.False(t, p.take(p.datagram(TypeInput, 0, nothingYet, 0)).Latest)
+}
+
 // --- R3: whose acknowledgements count
 
 func TestAcknowledgementsOfEveryArrivalAreRead(t *testing.T) {
@@ -527,6 +535,12 @@ func TestNarrowHeaderOfAChannelHas32Bits(t *testing.T) {
 	_, err = c.Receive(Header{Wide: true, Type: TypeInput, Sequence: 1, Ack: 64, AckBits: math.MaxUint64}, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 65, c.Stats().Delivered)
+
+	for seq := range uint16(64) {
+		c.Receive(Header{Type: TypeInput, Ack: 64, Sequence: 1 + seq}, nil)
+	}
+	h, _ := c.NextHeader(TypeInput)
+	require.EqualValues(t, math.MaxUint32, h.AckBits)
 }
 
 // Against a model: a set of sequences that were sent and are remembered, in any
@@ -969,6 +983,37 @@ func TestSecondListOfADatagramIsDeliveredWithIt(t *testing.T) {
 	}
 }
 
+// Both lists of a datagram are, also where the first one's events lie apart.
+func TestSecondListAfterOneWithAGap(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	for range 3 {
+		h, _ := c.NextHeader(TypeEvent)
+		c.Send(nil)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
+	}
+	c.Receive(Header{Type: TypeInput, Ack: 1}, nil)
+	clock.Advance(100 * ms)
+	h, _ := c.NextHeader(TypeEvent)
+	require.Len(t, c.AppendDueEvents(nil, h.Sequence, 100), 1+2*4, "0 and 2")
+	c.Send(nil)
+	require.Len(t, c.AppendDueEvents(nil, h.Sequence, 100), 1+4)
+	c.Receive(Header{Type: TypeInput, Sequence: 1, Ack: h.Sequence}, nil)
+	require.Zero(t, c.InFlight())
+}
+
+// What is said of bundles is none of a channel's business.
+func TestChannelEventStaysDueHoweverOftenItIsResent(t *testing.T) {
+	c, clock := newChannel(t, Config{Bundle: true})
+	c.Send(make([]byte, MaxEventSize))
+	for range 5 {
+		require.True(t, c.EventsDue(MaxDatagramSize))
+		h, _ := c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, MaxDatagramSize))
+		require.False(t, c.EventsDue(MaxDatagramSize))
+		clock.Advance(100 * ms)
+	}
+}
+
 // No datagram's list is longer than one holds, whatever room the caller has.
 func TestChannelListsFitADatagram(t *testing.T) {
 	for second, want := range map[int]int{573: 1182, 574: 605, 600: 605} {
@@ -1107,8 +1152,8 @@ func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 		c.Receive(Header{Type: TypeInput, Ack: 65535, Sequence: uint16(c.Stats().DatagramsReceived)}, nil)
 	}
 	require.True(t, c.AckDue())
-	for range 2 {
-		id, err := c.Send(nil)
+	for _, event := range [][]byte{nil, make([]byte, 2000)} {
+		id, err := c.Send(event)
 		require.Equal(t, ErrUnacknowledged, err)
 		require.Zero(t, id)
 		require.Equal(t, ErrUnacknowledged, c.Err())

@@ -34,8 +34,8 @@ func (c *channel) acknowledge(h *Header, now int64) {
 		first, n := c.confirm(number, now)
 		settled += n
 		news = news || first
-		if first && c.adapt != nil && number < top && top <= ack {
-			// An earlier header named top and not this one: it was overtaken.
+		if first && c.adapt != nil && number < top {
+			// The headers so far named top and not this one: it was overtaken.
 			c.adapt.forgive(number)
 		}
 	}
@@ -103,9 +103,6 @@ func (c *channel) makeRoom(now int64) {
 	if n < rememberedSent {
 		c.sent.resize(2 * n)
 		return
-	}
-	if c.sent.open == c.sent.first {
-		c.judgeOldest(now)
 	}
 	switch {
 	case !c.mustRemember(c.sent.first, now):

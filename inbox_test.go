@@ -173,6 +173,15 @@ func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 		require.Equal(t, idKnown, w.judge(start+258))
 		require.Equal(t, idNew, w.judge(start+257))
 		require.Equal(t, idNew, w.judge(start+259))
+
+		w.insert(start + 257 + 2 + 256)
+		w.insert(start + 257)
+		w.narrow()
+		require.NotNil(t, w.far, "256 ahead of the next one")
+		w.insert(start + 259)
+		w.narrow()
+		require.Nil(t, w.far, "255 ahead is the last that fits")
+		require.Equal(t, idKnown, w.judge(start+257+2+256))
 	})
 }
 
