@@ -26,6 +26,15 @@ func TestLowestOfASetCountsFromItsBase(t *testing.T) {
 	})
 }
 
+// What was needed lately is counted in events, wherever their numbers are by now.
+func TestPeakOfAnOutboxIsWhatItHolds(t *testing.T) {
+	o := outbox{base: 1000, fresh: 1000, end: 1000}
+	o.add(make([]byte, 10))
+	o.add(nil)
+	require.Equal(t, 2, o.mostEvents.now)
+	require.Equal(t, 10, o.mostBytes.now)
+}
+
 // The dumb model: a map.
 func TestIDSetIsASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

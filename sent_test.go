@@ -367,3 +367,36 @@ func TestOutcomesCostNoAllocationOnceWarm(t *testing.T) {
 	round()
 	require.Zero(t, testing.AllocsPerRun(5, round), fmt.Sprint(len(q.ring)))
 }
+
+// Memory is given back every few seconds, but not that of a datagram whose late
+// acknowledgement would still deliver an event.
+func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
+	p := solo(t, Config{LossDelay: ms, ResendDelay: time.Hour})
+	p.send("x")
+	p.wantEventsOut(0)
+	for range 400 {
+		p.emit(TypeInput)
+		p.advance(10 * ms)
+	}
+	require.Greater(t, p.now(), time.Duration(trimPeriod))
+	p.ack(0, 0)
+	p.wantInFlight(0)
+}
+
+// However long verdicts take.
+func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
+	p := solo(t, Config{LossDelay: time.Hour, Timeout: time.Hour})
+	for range 300 { // not acknowledged at once: more is remembered
+		p.emit(TypeInput)
+	}
+	require.Len(t, p.s.channel.sent.stamps, 512)
+	for first := uint16(0); first < 300; first += 25 {
+		p.ack(first+24, 1<<24-1)
+	}
+	for range 300 {
+		p.advance(20 * ms)
+		k := p.emit(TypeInput)
+		p.ack(k.Sequence, 0)
+	}
+	require.Len(t, p.s.channel.sent.stamps, rememberedSent)
+}
