@@ -390,6 +390,15 @@ func TestScarCopyFallsOutOfTheReplayWindow(t *testing.T) {
 // three counted as lost, all of them delivered.
 func TestScarReorderedByManyCountsAsLost(t *testing.T) {
 	s := newScar(t, Config{Outcomes: true})
+	look := func() {
+		for {
+			o, ok := s.ends[0].NextOutcome()
+			if !ok {
+				return
+			}
+			require.True(t, o.Delivered, o.Sequence)
+		}
+	}
 	for range 20 {
 		var burst [][]byte
 		for range 30 {
@@ -399,17 +408,12 @@ func TestScarReorderedByManyCountsAsLost(t *testing.T) {
 		for _, datagram := range burst {
 			s.hand(1, datagram)
 			s.hand(0, s.app(1)) // every header on the way names a few of them
+			look()
 		}
 		s.wait(5 * time.Millisecond)
 	}
 	s.wait(5 * time.Second)
-	for {
-		o, ok := s.ends[0].NextOutcome()
-		if !ok {
-			break
-		}
-		require.True(t, o.Delivered, o.Sequence)
-	}
+	look()
 	require.EqualValues(t, 600, s.ends[0].Stats().Delivered)
 }
 
