@@ -25,14 +25,14 @@ const baseline = "StateByHand"
 // neighbour's load would soon be ignored, and a change that matters, a scan or an
 // allocation on the hot path, exceeds it all the same.
 var bands = map[string]float64{
-	"State/narrow":                7,
-	"State/wide":                  7,
-	"State/outcomes":              8,
-	"State/adaptive":              9,
-	"Event/one_in_flight":         20,
-	"Event/ten_a_tick":            7,
-	"EventUnderLoss/fixed":        8,
-	"EventUnderLoss/adaptive":     12,
+	"State/narrow":                6,
+	"State/wide":                  6,
+	"State/outcomes":              6,
+	"State/adaptive":              8,
+	"Event/one_in_flight":         15,
+	"Event/ten_a_tick":            5,
+	"EventUnderLoss/fixed":        7,
+	"EventUnderLoss/adaptive":     9,
 	"AppendDueIdle/0_in_flight":   1,
 	"AppendDueIdle/256_in_flight": 1,
 	"Header/encode":               1,

@@ -19,7 +19,7 @@ type flow struct {
 }
 
 func (f *flow) send() error {
-	message(f.msg[:], f.sent)
+	message(&f.msg, f.sent)
 	f.sent++
 	return f.write(f.msg[:])
 }

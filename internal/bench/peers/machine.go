@@ -142,7 +142,7 @@ func (p *machinePair) step() {
 }
 
 func (p *machinePair) send() error {
-	message(p.msg[:], p.sent)
+	message(&p.msg, p.sent)
 	p.sent++
 	return p.a.Send(p.msg[:])
 }

@@ -71,14 +71,28 @@ func Subjects() []Subject {
 
 var errNotDone = errors.New("peers: messages are missing")
 
-// message writes message i into p.
-func message(p []byte, i uint64) {
-	for w := range uint64(MessageSize / 8) {
-		binary.LittleEndian.PutUint64(p[w*8:], mix(i, w))
+// message writes message i into p: each word of it is i, mixed with a number of
+// its place.
+func message(p *[MessageSize]byte, i uint64) {
+	for w, mix := range mixes {
+		binary.LittleEndian.PutUint64(p[w*8:], i^mix)
 	}
 }
 
-func mix(i, w uint64) uint64 { return i ^ w*0x9e3779b97f4a7c15 }
+// changed returns the bits in which p is not message i.
+func changed(p *[MessageSize]byte, i uint64) (bits uint64) {
+	for w, mix := range mixes {
+		bits |= binary.LittleEndian.Uint64(p[w*8:]) ^ i ^ mix
+	}
+	return bits
+}
+
+var mixes = func() (list [MessageSize / 8]uint64) {
+	for w := range list {
+		list[w] = uint64(w) * 0x9e3779b97f4a7c15
+	}
+	return list
+}()
 
 // tally checks that messages numbered from first on arrive intact and once, in
 // any order.
@@ -106,11 +120,9 @@ func (t *tally) add(p []byte) {
 		return
 	}
 	i := binary.LittleEndian.Uint64(p)
-	for w := range uint64(MessageSize / 8) {
-		if binary.LittleEndian.Uint64(p[w*8:]) != mix(i, w) {
-			t.fail("message %d was changed", i)
-			return
-		}
+	if changed((*[MessageSize]byte)(p), i) != 0 {
+		t.fail("message %d was changed", i)
+		return
 	}
 	k := i - t.first
 	if k >= t.n {

@@ -63,7 +63,7 @@ func TestInFlight(t *testing.T) {
 func TestTally(t *testing.T) {
 	at := func(i uint64) []byte {
 		p := make([]byte, MessageSize)
-		message(p, i)
+		message((*[MessageSize]byte)(p), i)
 		return p
 	}
 	tests := map[string]struct {
