@@ -540,7 +540,7 @@ func TestNarrowHeaderOfAChannelHas32Bits(t *testing.T) {
 		c.Receive(Header{Type: TypeInput, Ack: 64, Sequence: 1 + seq}, nil)
 	}
 	h, _ := c.NextHeader(TypeInput)
-	require.EqualValues(t, math.MaxUint32, h.AckBits)
+	require.Equal(t, uint64(math.MaxUint32), h.AckBits)
 }
 
 // Against a model: a set of sequences that were sent and are remembered, in any

@@ -166,9 +166,13 @@ func TestScarFullWindowNeverOpensAgain(t *testing.T) {
 // taken for false ones, and a loss was reported where there was none.
 func TestScarFirstAcknowledgementsCountAsLoss(t *testing.T) {
 	s := newScar(t, Config{Outcomes: true})
-	for range 64 {
-		s.hand(1, s.app(0, 1))
+	s.hand(1, s.app(0, 1))
+	s.hand(0, s.app(1, 2))
+	require.EqualValues(t, 1, s.ends[0].Stats().Delivered)
+	for n := range 64 {
+		s.hand(1, s.app(0, 1), s.app(0, 1)) // of which the answer names one by ack, one by a bit
 		s.hand(0, s.app(1, 2))
+		require.EqualValues(t, 2*n+3, s.ends[0].Stats().Delivered)
 		s.wait(scarTick)
 	}
 	for i, end := range s.ends {
@@ -249,6 +253,25 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 	s.due(1)
 	require.ErrorIs(t, s.ends[1].Err(), ErrTimeout)
 	require.Nil(t, s.ends[1].channel.inbox.waiting)
+
+	s = newScar(t, Config{Ordered: true}) // and where it comes after all
+	s.send(0, "missing")
+	s.due(0) // lost
+	for range 200 {
+		s.send(0, "waits for it")
+	}
+	s.hand(1, s.due(0)...)
+	require.Equal(t, 200, s.ends[1].channel.inbox.ahead)
+	s.wait(100 * time.Millisecond)
+	s.exchange(5, scarTick)
+	require.Len(t, s.got[1], 201)
+	require.Zero(t, s.ends[1].channel.inbox.ahead)
+	for _, data := range s.ends[1].channel.inbox.waiting {
+		require.Nil(t, data)
+	}
+	s.exchange(10*60, scarTick)
+	require.Nil(t, s.ends[1].channel.inbox.waiting)
+	require.Nil(t, s.ends[1].channel.inbox.spare)
 }
 
 // mas-bandwidth/yojimbo#82: above 15 ms of round trip every reliable message was
@@ -306,6 +329,33 @@ func TestScarNumber65535StandsForNothing(t *testing.T) {
 	require.EqualValues(t, 65535, s.got[1][0].ID)
 	s.hand(0, s.app(1))
 	require.Zero(t, s.ends[0].InFlight())
+	require.EqualValues(t, 2, s.ends[0].Stats().Delivered)
+	h, _, err := ParseHeader(s.app(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 65535, h.Ack)
+	require.EqualValues(t, 1, h.AckBits)
+	again := s.app(0)
+	s.hand(1, again)
+	h, _, err = ParseHeader(s.app(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 0, h.Ack)
+	require.EqualValues(t, 0b11, h.AckBits, "65535 is a bit like any other")
+
+	s = newScar(t, Config{}) // with nothing near it received
+	for i := range s.ends {
+		beginAt(s.ends[i], 65000, 65000, 0, 0, 0)
+	}
+	var last []byte
+	for n := range 536 {
+		last = s.app(0)
+		if n == 0 {
+			s.hand(1, last)
+			s.hand(0, s.app(1))
+		}
+	}
+	require.Equal(t, Newest, s.hand(1, last).Arrival)
+	require.Equal(t, Duplicate, s.hand(1, last).Arrival)
+	s.hand(0, s.app(1))
 	require.EqualValues(t, 2, s.ends[0].Stats().Delivered)
 }
 
@@ -453,25 +503,33 @@ func TestScarPeerThatNeverAcknowledgesFillsTheMemory(t *testing.T) {
 	require.ErrorIs(t, s.ends[0].Err(), ErrUnacknowledged)
 	require.Equal(t, 256, s.ends[0].InFlight())
 	require.Empty(t, s.ends[0].channel.outbox.events, "but their memory is free")
+	require.Empty(t, s.ends[0].channel.outbox.bytes.buf)
+	require.Nil(t, s.ends[0].channel.sent.cargo)
 }
 
 // CloudburstMC/Network#27: packets that had arrived were reported as missing.
 func TestScarArrivedIsReportedAsMissing(t *testing.T) {
-	s := newScar(t, Config{})
-	var all [][]byte
-	for range 33 {
-		all = append(all, s.app(0))
+	for _, newestFirst := range []bool{false, true} {
+		s := newScar(t, Config{})
+		var all [][]byte
+		for range 33 {
+			all = append(all, s.app(0))
+		}
+		for k := 0; k < 33; k += 2 { // the gaps later
+			if newestFirst {
+				s.hand(1, all[32-k])
+			} else {
+				s.hand(1, all[k])
+			}
+		}
+		for k := 1; k < 33; k += 2 {
+			s.hand(1, all[k])
+		}
+		h, _, err := ParseHeader(s.app(1))
+		require.NoError(t, err)
+		require.EqualValues(t, 32, h.Ack)
+		require.Equal(t, uint64(1<<32-1), h.AckBits)
 	}
-	for k := 0; k < 33; k += 2 {
-		s.hand(1, all[32-k]) // the newest first, the gaps later
-	}
-	for k := 1; k < 33; k += 2 {
-		s.hand(1, all[k])
-	}
-	h, _, err := ParseHeader(s.app(1))
-	require.NoError(t, err)
-	require.EqualValues(t, 32, h.Ack)
-	require.Equal(t, uint64(1<<32-1), h.AckBits)
 }
 
 // ValveSoftware/GameNetworkingSockets#20: a packet that the network doubled had
@@ -489,22 +547,50 @@ func TestScarDoubledDatagramIsHandedOverTwice(t *testing.T) {
 // ValveSoftware/GameNetworkingSockets#112 and #193: who was woken asked to be
 // woken at once again, and again.
 func TestScarDeadlineAsksToBeWokenAtOnceForEver(t *testing.T) {
-	for _, cfg := range []Config{{}, {Adaptive: true}, {EventRate: 100}, {Adaptive: true, EventRate: 100, Bundle: true}} {
-		s := newScar(t, cfg)
-		for n := range 300 {
-			if n%7 == 0 && s.ends[0].Room() > 1 {
-				s.send(0, "something to be woken for")
+	for _, cfg := range []Config{
+		{},
+		{Adaptive: true},
+		{EventRate: 100},
+		{Adaptive: true, EventRate: 100, Bundle: true},
+		{Backlog: 1000},
+		{StallTimeout: time.Second},
+	} {
+		for _, answers := range []bool{false, true} {
+			s := newScar(t, cfg)
+			for range min(cfg.Backlog, 600) { // more than the window takes
+				s.send(0, "waits for the window")
 			}
-			said := len(s.due(0))
-			at, ok := s.ends[0].Deadline()
-			if !ok {
-				break
+			awake := func() (ok bool) {
+				var carried [][]byte
+				for _, datagram := range s.due(0) {
+					if s.said%3 != 0 { // else lost
+						carried = append(carried, datagram)
+					}
+				}
+				if answers {
+					s.hand(1, carried...)
+				}
+				at, ok := s.ends[0].Deadline()
+				if ok {
+					require.Positive(t, at.Sub(s.clock.Now()), "%+v after %d datagrams", cfg, s.said)
+					s.clock.Set(at)
+				}
+				return ok
 			}
-			require.Positive(t, at.Sub(s.clock.Now()), "after %d datagrams", said)
-			s.clock.Set(at)
-			if n%11 == 0 {
-				s.hand(0, s.app(1))
+			for n := range 300 {
+				if n%7 == 0 && s.ends[0].Room() > 1 {
+					s.send(0, "something to be woken for")
+				}
+				if !awake() {
+					break
+				}
+				if n%11 == 0 || answers && n%2 == 0 {
+					s.hand(0, s.app(1))
+				}
 			}
+			for awake() { // until silence ends it
+			}
+			require.Error(t, s.ends[0].Err())
 		}
 	}
 }
@@ -519,19 +605,27 @@ func TestScarHighNumbersEscapeTheDuplicateCheck(t *testing.T) {
 	datagram := s.app(0, 9)
 	require.Equal(t, Newest, s.hand(1, datagram).Arrival)
 	require.Equal(t, Duplicate, s.hand(1, datagram).Arrival)
+	s.hand(1, s.app(0, 9))
+	in := s.hand(1, datagram)
+	require.Equal(t, Duplicate, in.Arrival, "nor when a newer one has come")
+	require.Nil(t, in.Payload)
 }
 
 // mas-bandwidth/reliable#39: a size in the packet was believed, and bytes were
 // copied that were not there.
 func TestScarLengthInTheDatagramIsBelieved(t *testing.T) {
 	s := newScar(t, Config{})
-	for _, length := range []uint16{4, 1177, 1178, 32767, 32768, 65535} {
-		datagram := Header{Type: TypeEvent}.AppendTo(nil)
-		datagram = append(datagram, 1, 0, 0, byte(length), byte(length>>8), 'a', 'b', 'c')
-		_, err := s.ends[0].Receive(datagram[:len(datagram):len(datagram)])
+	lengths := []uint16{4, 1177, 1178, 32767, 32768, 65532, 65533, 65534, 65535}
+	for _, length := range lengths {
+		event := []byte{1, 0, 0, byte(length), byte(length >> 8), 'a', 'b', 'c'}
+		list := Header{Type: TypeEvent}.AppendTo(make([]byte, 0, 1<<17)) // a buffer that goes on after the datagram
+		_, err := s.ends[0].Receive(append(list, event...))
+		require.ErrorIs(t, err, ErrPayload, length)
+		bundle := append(Header{Type: TypeBundle}.AppendTo(make([]byte, 0, 1<<17)), byte(TypeInput))
+		_, err = s.ends[0].Receive(append(bundle, event...))
 		require.ErrorIs(t, err, ErrPayload, length)
 	}
-	require.EqualValues(t, 6, s.ends[0].Stats().Rejected)
+	require.EqualValues(t, 2*len(lengths), s.ends[0].Stats().Rejected)
 	require.Zero(t, s.ends[0].Stats().DatagramsReceived)
 }
 
@@ -658,28 +752,30 @@ func TestScarTimeoutIsReportedForEver(t *testing.T) {
 // that was being closed for ever.
 func TestScarIncomingTrafficPutsOffTheEnd(t *testing.T) {
 	s := newScar(t, Config{})
+	var traffic [][]byte // of a peer that acknowledges nothing
+	for range 10 {
+		traffic = append(traffic, s.app(1, 1))
+	}
 	s.send(0, "last words")
 	s.ends[0].Close()
-	said := 0
-	for range 10 {
-		s.hand(0, s.app(1, 1))
-		if out, ok := s.ends[0].AppendDue(nil); ok {
-			said++
-			s.hand(1, out)
-		}
+	var said []Type
+	for _, datagram := range traffic {
 		if s.ends[0].Err() != nil {
 			break
 		}
-		s.wait(scarTick)
-		if s.ends[1].Err() != nil {
-			break
+		s.hand(0, datagram)
+		if out, ok := s.ends[0].AppendDue(nil); ok {
+			h, _, err := ParseHeader(out)
+			require.NoError(t, err)
+			said = append(said, h.Type)
+			if h.Type == TypeEvent || len(said) == 4 { // the other farewells are lost
+				s.hand(1, out)
+			}
 		}
-	}
-	for range s.due(0) {
-		said++
+		s.wait(scarTick)
 	}
 	require.ErrorIs(t, s.ends[0].Err(), ErrClosed)
-	require.Equal(t, 1+3, said)
+	require.Equal(t, []Type{TypeEvent, TypeDisconnect, TypeDisconnect, TypeDisconnect}, said)
 	require.Equal(t, []string{"last words"}, s.texts(1))
 	require.ErrorIs(t, s.ends[1].Err(), ErrPeerLeft)
 }
