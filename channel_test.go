@@ -365,6 +365,20 @@ func TestTypeOf63StepsBackIsRemembered(t *testing.T) {
 	require.False(t, p.take(p.datagram(TypeInput, 0, nothingYet, 0)).Latest)
 }
 
+// What is owed stays owed, whatever a Stale datagram acknowledges.
+func TestStaleDatagramDoesNotPayForAcknowledgements(t *testing.T) {
+	p := solo(t, Config{})
+	p.send("x")
+	p.wantEventsOut(0)
+	p.wantNothing()
+	for i := range uint16(32) {
+		p.take(p.datagram(TypeInput, 200+i, nothingYet, 0))
+	}
+	require.Equal(t, Stale, p.take(p.datagram(TypeInput, 100, 0, 0)).Arrival)
+	p.wantInFlight(0)
+	p.wantDatagram(TypeHeartbeat)
+}
+
 // --- R3: whose acknowledgements count
 
 func TestAcknowledgementsOfEveryArrivalAreRead(t *testing.T) {

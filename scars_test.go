@@ -557,6 +557,9 @@ func TestScarDeadlineAsksToBeWokenAtOnceForEver(t *testing.T) {
 	} {
 		for _, answers := range []bool{false, true} {
 			s := newScar(t, cfg)
+			if cfg.Adaptive {
+				s.ends[0].channel.adapt.plan = ahead{left: 2, far: 0b10} // as on a link that loses
+			}
 			for range min(cfg.Backlog, 600) { // more than the window takes
 				s.send(0, "waits for the window")
 			}
