@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,13 @@ func run(dir, files, tests string, sample, workers, keep int) error {
 		if mutant, reason, ok := strings.Cut(strings.TrimSpace(line), "  # "); ok {
 			equivalent[strings.Join(strings.Fields(mutant), " ")] = reason
 		}
+	}
+	stale := maps.Clone(equivalent)
+	for _, m := range mutants {
+		delete(stale, m.key())
+	}
+	for key := range stale {
+		fmt.Printf("equivalent.txt names no mutant: %s\n", key)
 	}
 	var chosen []mutant
 	for i, m := range mutants {
