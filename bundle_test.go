@@ -2,6 +2,7 @@ package ackbits
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -49,6 +50,32 @@ func TestBundleWithABadListIsRefused(t *testing.T) {
 	requireBundleRefused(t, []byte{3, 0, 1, 2, 3, 4})
 	requireBundleRefused(t, []byte{3, 1, 0, 0, 2, 0, 0xAA})
 	requireBundleRefused(t, []byte{3, 255, 0, 0, 0, 0})
+}
+
+// An event that was resent twice goes by itself, also where an older one that was
+// not rides along. It takes copies ahead of a loss, which are no resends, for the
+// older one to have had fewer.
+func TestBundleLeavesOutWhatWasResentTwice(t *testing.T) {
+	p := solo(t, Config{Bundle: true, Adaptive: true, Heartbeat: time.Second})
+	p.s.channel.adapt.plan = ahead{left: 8, far: 0b11111111}
+	p.send("copies ahead")
+	p.wantEventsOut(0)
+	p.s.channel.adapt.plan = ahead{}
+	p.send("resends")
+	p.wantEventsOut(1)
+	p.sleep(75 * ms)
+	p.wantEventsOut(0)
+	p.sleep(25 * ms)
+	p.wantEventsOut(1)
+	p.sleep(50 * ms)
+	p.wantEventsOut(0)
+	p.sleep(75 * ms) // both are due
+	out, _, err := p.s.AppendDatagram(nil, TypeInput, nil)
+	require.NoError(t, err)
+	_, events, _, err := parseBundle(nil, p.packet(out).payload)
+	require.NoError(t, err)
+	require.Equal(t, []Event{{0, []byte("copies ahead")}}, events)
+	p.wantEventsOut(1)
 }
 
 func TestBundlesCostNoAllocation(t *testing.T) {

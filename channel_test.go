@@ -501,6 +501,7 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 		}
 		story(func(p *actor) {}, 3)
 		story(func(p *actor) { p.ack(65533, 0) }, 1)
+		story(func(p *actor) { p.s.channel.sent.top = 0 }, 2)      // none but the first was, long ago
 		story(func(p *actor) { p.ack(1, math.MaxUint64) }, 3)      // never sent: not accepted
 		story(func(p *actor) { p.ack(60000, 0) }, 3)               // not remembered: nor this
 		story(func(p *actor) { p.ack(65535, 0b10) }, 1)            // with bits it counts
@@ -520,6 +521,50 @@ func TestBitsCountFromTheAck(t *testing.T) {
 	p.wantOutcome(Outcome{999, TypeInput, true, 0})
 	p.wantOutcome(Outcome{1000, TypeInput, true, 0})
 	p.wantNoOutcome()
+}
+
+// A header that comes again is no news, even when it names nothing of the newest
+// 65: neither a sample nor a sign of reordering. What was not named before is.
+func TestHeaderOfLongAgoNamesWhatIsKnown(t *testing.T) {
+	p := solo(t, Config{Wide: true, Adaptive: true})
+	for seq := range uint16(300) {
+		p.emit(TypeInput)
+		if seq != 200 {
+			p.ack(seq, 0)
+		}
+	}
+	p.sleep(20 * ms)
+	a := p.s.channel.adapt
+	a.reorderStep, a.backoff = 0, 2
+	p.ack(60, math.MaxUint64) // some of these are forgotten
+	require.Zero(t, p.s.RTT())
+	require.Zero(t, a.reorderStep)
+	require.Equal(t, 2, a.backoff)
+	p.ack(210, math.MaxUint64)
+	require.Zero(t, p.s.RTT())
+	require.EqualValues(t, 300, p.s.Stats().Delivered)
+	require.Zero(t, a.backoff)
+}
+
+// After 65,536 datagrams a sequence comes again. What the one before carried is
+// not delivered with it, whether it carries events itself, and is the one whose
+// copy fills the log, or not.
+func TestAckDeliversNothingOfTheSequenceBeforeAWrap(t *testing.T) {
+	for _, carries := range []bool{false, true} {
+		c, _ := newChannel(t, Config{})
+		for seq := range 1<<16 + 1 {
+			h, _ := c.NextHeader(TypeInput)
+			if seq < minEvents-1 || seq == 1<<16 && carries {
+				c.Send([]byte("x"))
+				require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
+			}
+			if seq > 0 {
+				c.Receive(Header{Type: TypeInput, Sequence: uint16(seq), Ack: h.Sequence}, nil)
+			}
+		}
+		require.EqualValues(t, 1<<16, c.Stats().Delivered)
+		require.Equal(t, 1, c.InFlight())
+	}
 }
 
 // Case 74: the whole window in one ack.
@@ -1190,6 +1235,7 @@ func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 	o, ok := c.NextOutcome()
 	require.True(t, ok)
 	require.Equal(t, Outcome{0, TypeInput, false, 0}, o)
+	require.Equal(t, "kept", string(c.AppendDueEvents([]byte("kept"), h.Sequence, 1000)), "all fates are known")
 }
 
 // A run of copies that the cursor of resends has passed must not grow: the copy

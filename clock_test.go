@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +113,15 @@ func TestNilClockIsTheSystems(t *testing.T) {
 		l.start(nil)
 		require.Equal(t, time.Now(), l.time(0))
 	})
+}
+
+func TestSumsOfTimesEndWithTime(t *testing.T) {
+	const end = math.MaxInt64
+	for _, sum := range [][3]int64{
+		{0, 0, 0}, {2, 3, 5}, {0, end, end}, {end, 0, end}, {end - 1, 1, end}, {end - 1, 2, end}, {1, end, end}, {end, end, end},
+	} {
+		require.Equal(t, sum[2], saturatingAdd(sum[0], sum[1]), "%d + %d", sum[0], sum[1])
+	}
 }
 
 // I4: time moves forward, whatever the clock does.

@@ -196,4 +196,7 @@ func TestLaneUse(t *testing.T) {
 	u.fit(20, 1000, 100, 2)
 	require.Equal(t, 360, u.fit(0, 1000, 100, quiet), "twice the most that was used")
 	require.Equal(t, 100, u.fit(0, 100, 100, 9*quiet), "never below the least")
+
+	u.fit(251, 1000, 0, 10*quiet)
+	require.Zero(t, u.fit(0, 1000, 0, 11*quiet), "nothing was used, and there is no least")
 }

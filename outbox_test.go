@@ -35,6 +35,23 @@ func TestPeakOfAnOutboxIsWhatItHolds(t *testing.T) {
 	require.Equal(t, 10, o.mostBytes.now)
 }
 
+// An arena begins with room for an event and a byte more, and doubles.
+func TestArenaGrowsByDoubling(t *testing.T) {
+	for size, want := range map[int]int{0: 0, 1: 256, 255: 256, 256: 512, 257: 512, 1177: 2048} {
+		var o outbox
+		o.add(make([]byte, size))
+		require.Len(t, o.bytes.buf, want, "%d bytes", size)
+	}
+
+	var o outbox
+	o.add(make([]byte, 100))
+	o.add(make([]byte, 150))
+	o.get(0).delivered, o.fresh = true, 1
+	o.settle()
+	o.add(make([]byte, 100)) // there would be room if the second one moved
+	require.Len(t, o.bytes.buf, 512)
+}
+
 // The dumb model: a map.
 func TestIDSetIsASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -269,4 +286,38 @@ func TestLogOfCopiesStaysSmall(t *testing.T) {
 		}
 	}
 	require.Len(t, c.outbox.runs, 8)
+}
+
+// The copies of one that is never acknowledged go with the memory of their
+// datagrams.
+func TestLogOfCopiesForgetsWithTheDatagrams(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	c.Send([]byte("x"))
+	for range 500 {
+		h, _ := c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 1000))
+		for range 60 {
+			c.NextHeader(TypeInput)
+		}
+		clock.Advance(100 * ms)
+	}
+	require.Len(t, c.outbox.runs, 128, "those of 6 s")
+}
+
+// A full log first lets go of what nobody will ask for.
+func TestLogOfCopiesGrowsOnlyWhenAllAreNeeded(t *testing.T) {
+	c, _ := newChannel(t, Config{})
+	carry := func() {
+		c.Send([]byte("x"))
+		h, _ := c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
+	}
+	for range minEvents {
+		carry()
+	}
+	c.Receive(Header{Type: TypeInput, Ack: minEvents - 2, AckBits: 1<<(minEvents-2) - 1}, nil)
+	require.Equal(t, 1, c.InFlight())
+	carry()
+	require.Len(t, c.outbox.runs, minEvents)
+	require.Equal(t, minEvents, c.outbox.mostRuns.now)
 }

@@ -112,6 +112,18 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 	}
 }
 
+// Where everything is acknowledged, the log keeps its size, however far off the
+// first verdict is.
+func TestLogOfAcknowledgedDatagramsStaysSmall(t *testing.T) {
+	c, _ := newChannel(t, Config{LossDelay: time.Hour})
+	for n := range uint16(1000) {
+		c.NextHeader(TypeInput)
+		c.Receive(Header{Type: TypeInput, Sequence: n, Ack: n}, nil)
+	}
+	require.EqualValues(t, 1000, c.Stats().Delivered)
+	require.Len(t, c.sent.stamps, rememberedSent)
+}
+
 // An acknowledgement that comes later than the verdict must still find its
 // datagram while it carries undelivered events, or nothing is ever delivered on a
 // path that is that slow.

@@ -35,7 +35,7 @@ func TestConfigNamesTheFieldAndValueItRefuses(t *testing.T) {
 		{Config{LossDelay: -4}, []string{"LossDelay", "-4ns"}},
 		{Config{PollInterval: math.MinInt64}, []string{"PollInterval", "-2562047h47m16.854775808s"}},
 		{Config{Backlog: -5}, []string{"Backlog", "-5"}},
-		{Config{Backlog: 65025}, []string{"Backlog", "65025"}},
+		{Config{Backlog: 65025}, []string{"Backlog", "65025", "65024"}},
 		{Config{Backlog: math.MaxInt}, []string{"Backlog", fmt.Sprint(math.MaxInt)}},
 		{Config{EventRate: -6}, []string{"EventRate", "-6"}},
 		{Config{MaxEvent: -7}, []string{"MaxEvent", "-7"}},

@@ -214,7 +214,7 @@ type trial struct {
 func (t *trial) notices(id int) (noticed bool, out []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
 	defer cancel()
-	args := []string{"-test.short", "-test.failfast", "-rapid.nofailfile", "-rapid.shrinktime=1ms"}
+	args := []string{"-test.timeout", t.timeout.String(), "-test.short", "-test.failfast", "-rapid.nofailfile", "-rapid.shrinktime=1ms"}
 	if t.tests != "" {
 		args = append(args, "-test.run", t.tests)
 	}
