@@ -17,9 +17,10 @@ type Clock interface{ Now() time.Time }
 // before each Receive to stamp datagrams with the moment they arrived.
 //
 // It is not safe for concurrent use: sessions that share one share a goroutine.
+// Move it by its methods; sessions do not notice when it is assigned anew.
 type ManualClock struct {
 	t     time.Time
-	moved int64 // by every call of Set and Advance together, so that sessions need not compare times
+	moved int64 // by all calls of Set and Advance together, in nanoseconds, so that sessions need not compare times; it wraps
 }
 
 // Now returns the time that was set last.

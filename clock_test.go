@@ -115,6 +115,21 @@ func TestNilClockIsTheSystems(t *testing.T) {
 	})
 }
 
+// Between two readings a clock may be moved often; what counts is how far in all.
+func TestMovesBetweenReadingsAreOneStep(t *testing.T) {
+	l, clock := startedTimeline()
+	clock.Advance(2 * day)
+	clock.Set(clock.Now().Add(-2*day + 5*ms))
+	clock.Advance(-ms)
+	require.Equal(t, int64(4*ms), l.read())
+	clock.Advance(day)
+	clock.Advance(1)
+	require.Equal(t, int64(4*ms), l.read(), "a day and more is a clock being set")
+	clock.Advance(-ms)
+	clock.Advance(ms)
+	require.Equal(t, int64(4*ms), l.read())
+}
+
 func TestSumsOfTimesEndWithTime(t *testing.T) {
 	const end = math.MaxInt64
 	for _, sum := range [][3]int64{

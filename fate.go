@@ -95,9 +95,10 @@ func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 	return c.outcomes.pop()
 }
 
-// makeRoom lets the log of what was sent grow if the oldest datagram must still
-// be remembered, up to a bound: there it gets its verdict early, since no
-// acknowledgement can name it when the next one is sent.
+// makeRoom lets the log of what was sent grow if the oldest datagram, which
+// mayForgetOldest does not let go, must still be remembered, up to a bound: there
+// it gets its verdict early, since no acknowledgement can name it when the next
+// one is sent.
 func (c *channel) makeRoom(now int64) {
 	n := len(c.sent.stamps)
 	if n < rememberedSent {

@@ -199,4 +199,8 @@ func TestLaneUse(t *testing.T) {
 
 	u.fit(251, 1000, 0, 10*quiet)
 	require.Zero(t, u.fit(0, 1000, 0, 11*quiet), "nothing was used, and there is no least")
+
+	u = laneUse{}
+	u.fit(250, 1000, 100, 1)
+	require.Equal(t, 500, u.fit(0, 1000, 100, quiet), "a quarter is not busy")
 }

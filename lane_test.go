@@ -1104,12 +1104,3 @@ func BenchmarkLaneEvent(b *testing.B) {
 		}
 	}
 }
-
-// A quarter is little use of an array, more is much.
-func TestLaneArrayShrinksAtAQuarter(t *testing.T) {
-	const quiet = int64(laneQuiet)
-	var u laneUse
-	require.Equal(t, 256, u.fit(65, 256, 16, quiet))
-	require.Equal(t, 256, u.fit(64, 256, 16, 2*quiet-1))
-	require.Equal(t, 128, u.fit(64, 256, 16, 2*quiet))
-}

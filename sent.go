@@ -85,7 +85,8 @@ func (s *sentLog) init(outcomes bool) {
 // full reports whether the next datagram pushes out the oldest.
 func (s *sentLog) full() bool { return s.count-s.first == int64(len(s.stamps)) }
 
-// mayForgetOldest reports whether the oldest is of no use, by what is easily seen.
+// mayForgetOldest reports whether the oldest is delivered and has been followed by
+// enough. open may not have come past it yet.
 func (s *sentLog) mayForgetOldest() bool {
 	return len(s.stamps) >= rememberedSent && *s.stamps.At(s.first)&fateMask == delivered
 }
