@@ -9,10 +9,9 @@ func parseBundle(dst []Event, payload []byte) (inner Type, events []Event, rest 
 	if len(payload) == 0 || !Type(payload[0]).application() {
 		return 0, dst, nil, ErrPayload
 	}
-	inner, list := Type(payload[0]), payload[bundleOverhead:]
-	size, ok := listSize(list)
+	events, rest, ok := parseList(dst, payload[bundleOverhead:], true)
 	if !ok {
 		return 0, dst, nil, ErrPayload
 	}
-	return inner, appendList(dst, list[:size]), list[size:], nil
+	return Type(payload[0]), events, rest, nil
 }

@@ -177,29 +177,29 @@ func (c *channel) collect(now int64, in carrier) {
 	}
 }
 
-// nextEvent returns the lowest event that is due and may be sent. Copies come
-// before first ones, since their numbers are lower; the budget holds back copies
-// only.
-func (c *channel) nextEvent(now int64) (number int64, ok bool) {
-	o := &c.outbox
-	if o.due.n > 0 && now >= c.budget.allowedAt() {
-		return o.lowestDue(), true
-	}
-	return o.fresh, o.freshDue()
+// copyDue reports whether a further copy of an event is due and may be sent; the
+// budget holds back copies only.
+func (c *channel) copyDue(now int64) bool {
+	return c.outbox.due.n > 0 && now >= c.budget.allowedAt()
 }
 
 // eventsDue reports whether an event is due.
 func (c *channel) eventsDue(now int64) bool {
 	c.collect(now, ownDatagram)
-	_, ok := c.nextEvent(now)
-	return ok
+	return c.copyDue(now) || c.outbox.freshDue()
 }
 
 // fits reports whether the oldest due event may go in a list of so many bytes.
 func (c *channel) fits(limit int, in carrier, now int64) bool {
+	o := &c.outbox
 	c.collect(now, in)
-	number, ok := c.nextEvent(now)
-	return ok && c.outbox.get(number).fits(listOverhead, min(limit, maxListSize), in)
+	number := o.fresh
+	if c.copyDue(now) {
+		number = o.lowestDue()
+	} else if !o.freshDue() {
+		return false
+	}
+	return o.get(number).fits(listOverhead, min(limit, maxListSize), in)
 }
 
 // appendDueEvents appends a list of the events that were collected, and of new

@@ -1,6 +1,9 @@
 package ackbits
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Event is one message that is delivered exactly once.
 type Event struct {
@@ -57,40 +60,41 @@ func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
 	if len(payload) > maxListSize {
 		return dst, ErrPayload
 	}
-	size, ok := listSize(payload)
-	if !ok || size != len(payload) {
+	events, _, ok := parseList(dst, payload, false)
+	if !ok {
 		return dst, ErrPayload
 	}
-	return appendList(dst, payload), nil
+	return events, nil
 }
 
-// listSize returns how many bytes the list of events takes that payload begins
-// with. It is looked at as a whole before anything is taken from it, so that a
-// malformed one costs no memory.
-func listSize(payload []byte) (size int, ok bool) {
+// parseList appends the events of the list that payload begins with, and returns
+// what follows it, if something may. A list is looked at as a whole before dst
+// grows for it, so that a malformed one costs no memory.
+func parseList(dst []Event, payload []byte, more bool) (events []Event, rest []byte, ok bool) {
 	if len(payload) == 0 || payload[0] == 0 {
-		return 0, false
+		return nil, nil, false
 	}
-	rest := payload[listOverhead:]
-	for range payload[0] {
+	count := int(payload[0])
+	fits := cap(dst)-len(dst) >= count
+	events, rest = dst, payload[listOverhead:]
+	for range count {
 		if len(rest) < eventOverhead {
-			return 0, false
+			return nil, nil, false
 		}
-		n := eventOverhead + int(binary.LittleEndian.Uint16(rest[2:]))
-		if len(rest) < n {
-			return 0, false
+		end := eventOverhead + int(binary.LittleEndian.Uint16(rest[2:]))
+		if len(rest) < end {
+			return nil, nil, false
 		}
-		rest = rest[n:]
+		if fits {
+			events = append(events, Event{binary.LittleEndian.Uint16(rest), rest[eventOverhead:end:end]})
+		}
+		rest = rest[end:]
 	}
-	return len(payload) - len(rest), true
-}
-
-// appendList appends the events of a well-formed list to dst.
-func appendList(dst []Event, list []byte) []Event {
-	for list = list[listOverhead:]; len(list) > 0; {
-		end := eventOverhead + int(binary.LittleEndian.Uint16(list[2:]))
-		dst = append(dst, Event{binary.LittleEndian.Uint16(list), list[eventOverhead:end:end]})
-		list = list[end:]
+	if len(rest) > 0 && !more {
+		return nil, nil, false
 	}
-	return dst
+	if !fits {
+		return parseList(slices.Grow(dst, count), payload, more)
+	}
+	return events, rest, true
 }

@@ -73,14 +73,17 @@ func (w *idWindow) received(id uint16) bool {
 	return words[int(id>>6)&(len(words)-1)]>>(id&63)&1 != 0
 }
 
-// insert takes in an id that is new.
-func (w *idWindow) insert(id uint16) {
+// accept takes in an id inside the window, and reports whether it is new.
+func (w *idWindow) accept(id uint16) (isNew bool) {
 	if id == w.base {
 		w.base++
 		if w.received(w.base) {
 			w.advance()
 		}
-		return
+		return true
+	}
+	if w.judge(id) != idNew {
+		return false
 	}
 	if w.far == nil && id-w.base >= nearSpan {
 		far := make([]uint64, farSpan/64)
@@ -89,6 +92,7 @@ func (w *idWindow) insert(id uint16) {
 	}
 	words := w.words()
 	words[int(id>>6)&(len(words)-1)] |= 1 << (id & 63)
+	return true
 }
 
 // advance moves base past the ids that were received and forgets them.
@@ -162,12 +166,10 @@ func (w *idWindow) admitsOneByOne(events []Event) bool {
 	trial := *w
 	trial.far = far[:]
 	for i := range events {
-		switch trial.judge(events[i].ID) {
-		case idNew:
-			trial.insert(events[i].ID)
-		case idOutside:
+		if trial.judge(events[i].ID) == idOutside {
 			return false
 		}
+		trial.accept(events[i].ID)
 	}
 	return true
 }
@@ -206,8 +208,7 @@ func (b *inbox) take(events []Event) (out []Event, fresh int) {
 		return b.takeOrdered(events)
 	}
 	for i := range events {
-		if id := events[i].ID; b.ids.judge(id) == idNew {
-			b.ids.insert(id)
+		if b.ids.accept(events[i].ID) {
 			if fresh != i {
 				events[fresh] = events[i]
 			}
@@ -222,12 +223,11 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 	b.lent = b.lent[:0]
 	b.out = b.out[:0]
 	for _, e := range events {
-		if b.ids.judge(e.ID) != idNew {
+		next := b.ids.base
+		if !b.ids.accept(e.ID) {
 			continue
 		}
 		fresh++
-		next := b.ids.base
-		b.ids.insert(e.ID)
 		if e.ID != next {
 			b.keep(e)
 			continue

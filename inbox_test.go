@@ -14,7 +14,7 @@ func windowAt(base, span uint16) *idWindow { return &idWindow{base: base, span: 
 // insertRange inserts the ids from first up to but without end.
 func (w *idWindow) insertRange(first, end uint16) {
 	for id := first; id != end; id++ {
-		w.insert(id)
+		w.accept(id)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestBaseMovesPastAllThatWasReceived(t *testing.T) {
 				w := windowAt(start, farSpan)
 				w.insertRange(start+1, start+n)
 				require.Equal(t, start, w.base)
-				w.insert(start)
+				w.accept(start)
 				require.Equal(t, start+n, w.base)
 				for _, word := range w.words() {
 					require.Zero(t, word, "what is before base is forgotten")
@@ -159,14 +159,14 @@ func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 		w.insertRange(start+1, start+256)
 		require.Nil(t, w.far, "the near window holds 256")
 
-		w.insert(start + 256)
+		w.accept(start + 256)
 		require.Len(t, w.far, farSpan/64)
 		w.narrow()
 		require.NotNil(t, w.far, "an id beyond the near window needs it")
 		require.Equal(t, idKnown, w.judge(start+256))
 
-		w.insert(start)
-		w.insert(start + 258)
+		w.accept(start)
+		w.accept(start + 258)
 		w.narrow()
 		require.Nil(t, w.far)
 		require.Equal(t, start+257, w.base)
@@ -174,11 +174,11 @@ func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 		require.Equal(t, idNew, w.judge(start+257))
 		require.Equal(t, idNew, w.judge(start+259))
 
-		w.insert(start + 257 + 2 + 256)
-		w.insert(start + 257)
+		w.accept(start + 257 + 2 + 256)
+		w.accept(start + 257)
 		w.narrow()
 		require.NotNil(t, w.far, "256 ahead of the next one")
-		w.insert(start + 259)
+		w.accept(start + 259)
 		w.narrow()
 		require.Nil(t, w.far, "255 ahead is the last that fits")
 		require.Equal(t, idKnown, w.judge(start+257+2+256))
@@ -281,7 +281,7 @@ func TestWindowIsASetOfReceivedIDs(t *testing.T) {
 				n, want := m.judge(id)
 				require.Equal(t, want, w.judge(id), "id %d at %d", id, w.base)
 				if admitted && want == idNew {
-					w.insert(id)
+					w.accept(id)
 					m.insert(n)
 					require.Equal(t, uint16(m.base), w.base)
 				}
@@ -510,7 +510,7 @@ func TestRefusingAListCostsNoAllocation(t *testing.T) {
 	w := windowAt(0, farSpan)
 	list := eventsOf(0, 1, 300, 4097, 30000)
 	require.Zero(t, testing.AllocsPerRun(10, func() { w.admits(list) }))
-	w.insert(300)
+	w.accept(300)
 	require.Zero(t, testing.AllocsPerRun(10, func() { w.admits(list) }))
 }
 

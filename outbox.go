@@ -13,7 +13,6 @@ type pending struct {
 	run         uint32 // the run of its last copy
 	start       uint32 // of its bytes in the arena
 	size        uint16
-	sent        bool
 	delivered   bool
 	ahead       ahead // copies still to be sent ahead of a loss
 	resends     uint8 // how often it came due because a copy was not acknowledged; up to soloAfter
@@ -90,8 +89,6 @@ func (o *outbox) add(event []byte) (id uint16) {
 	*o.get(o.end) = pending{start: uint32(start), size: uint16(len(event))}
 	o.end++
 	o.undelivered++
-	o.mostEvents.note(int(o.end - o.base))
-	o.mostBytes.note(o.bytes.used())
 	return uint16(o.end - 1)
 }
 
@@ -157,47 +154,58 @@ func (o *outbox) onWire(short uint32) (number int64, e *pending) {
 	return o.base + offset, o.get(o.base + offset)
 }
 
-// fill appends the payload of an Event datagram: the events that are due and
-// may be sent, lowest id first, up to the first that does not fit into limit
-// bytes. Without any it appends nothing.
+// fill appends the payload of an Event datagram, whose runs are those from first
+// on: the events that are due and may be sent, lowest id first, up to the first
+// that does not fit into limit bytes. Without any it appends nothing.
 func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier, now int64, c *channel) (out []byte, filled bool) {
-	start := len(dst)
 	out = append(dst, 0)
+	limit += len(dst)
 	count := 0
-	for count < maxListEvents {
-		number, ok := c.nextEvent(now)
-		if !ok {
-			break
-		}
+	room := true // nothing was left out for its size
+	for room && c.copyDue(now) {
+		number := o.lowestDue()
 		e := o.get(number)
-		if !e.fits(len(out)-start, limit, in) {
-			break
-		}
-		out = appendEvent(out, uint16(number), o.bytes.buf[e.start:e.start+uint32(e.size)])
-		if e.sent {
-			o.due.remove(uint16(number))
+		if room = count < maxListEvents && e.fits(len(out), limit, in); room {
+			out = appendEvent(out, uint16(number), o.data(e))
+			count++
+			at := o.runFor(number, first)
+			e.last, e.run = now, uint32(at)
 			e.ahead.spend()
+			o.note(at, number, 1, seq, &c.sent)
+			o.due.remove(uint16(number))
 			c.budget.spend(int(e.size), now)
 			c.stats.EventsResent++
-		} else {
-			e.sent, e.first = true, now
-			e.ahead = c.plan()
-			o.fresh++
-			c.stats.EventsSent++
 		}
-		e.last = now
-		if !o.growsRun(number, first) {
-			o.startRun(number, seq, &c.sent)
+	}
+	if room && o.freshDue() {
+		number := o.fresh
+		end := min(o.end, o.base+nearSpan, number+int64(maxListEvents-count))
+		at := o.runFor(number, first)
+		plan := c.plan()
+		for ; number < end; number++ {
+			e := o.get(number)
+			if !e.fits(len(out), limit, in) {
+				break
+			}
+			out = appendEvent(out, uint16(number), o.data(e))
+			e.first, e.last, e.run, e.ahead = now, now, uint32(at), plan
 		}
-		e.run = uint32(o.endRun - 1)
-		count++
+		if n := int(number - o.fresh); n > 0 {
+			o.note(at, o.fresh, n, seq, &c.sent)
+			o.fresh = number
+			c.stats.EventsSent += uint64(n)
+			count += n
+		}
 	}
 	if count == 0 {
 		return dst, false
 	}
-	out[start] = byte(count)
+	out[len(dst)] = byte(count)
 	return out, true
 }
+
+// data returns the bytes of an event.
+func (o *outbox) data(e *pending) []byte { return o.bytes.buf[e.start : e.start+uint32(e.size)] }
 
 // lowestDue returns the lowest event of which a further copy is due; there must
 // be one.
@@ -205,37 +213,39 @@ func (o *outbox) lowestDue() (number int64) {
 	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
-// growsRun notes that a datagram, whose runs are those from first on, carries an
-// event, if the last run can take it. One that a cursor has passed does not grow,
-// which would hide the copy from it.
-func (o *outbox) growsRun(number, first int64) bool {
-	if o.endRun <= max(first, o.resends.run, o.near.run, o.far.run) {
-		return false
+// runFor returns the run for a copy of an event in a datagram whose runs are those
+// from first on: the last one, if it ends right before the event, or the next. A
+// run that a cursor has passed does not grow, which would hide the copy from it.
+func (o *outbox) runFor(number, first int64) (at int64) {
+	if o.endRun > max(first, o.resends.run, o.near.run, o.far.run) {
+		if r := o.runs.At(o.endRun - 1); r.first+uint32(r.n) == uint32(number) {
+			return o.endRun - 1
+		}
 	}
-	r := o.runs.At(o.endRun - 1)
-	if r.first+uint32(r.n) != uint32(number) {
-		return false
-	}
-	r.n++
-	return true
+	return o.endRun
 }
 
-// startRun notes that a datagram carries an event in a run of its own.
-func (o *outbox) startRun(number int64, seq uint16, s *sentLog) {
+// note notes that a datagram carries n events, the first of which is given, in the
+// run that runFor returned.
+func (o *outbox) note(at, number int64, n int, seq uint16, s *sentLog) {
+	if at < o.endRun {
+		o.runs.At(at).n += uint16(n)
+		return
+	}
 	if o.endRun-o.firstRun == int64(len(o.runs)) {
 		o.releaseRuns(s)
 	}
 	if o.endRun-o.firstRun == int64(len(o.runs)) {
 		o.runs = o.runs.Resized(max(2*len(o.runs), minEvents), o.firstRun, o.endRun)
 	}
-	*o.runs.At(o.endRun) = run{first: uint32(number), seq: seq, n: 1}
+	*o.runs.At(at) = run{first: uint32(number), seq: seq, n: uint16(n)}
 	o.endRun++
-	o.mostRuns.note(int(o.endRun - o.firstRun))
 }
 
 // releaseRuns drops the oldest runs that nobody will ask for: their events are
 // delivered, or their datagram is forgotten and the cursors are past them.
 func (o *outbox) releaseRuns(s *sentLog) {
+	o.notePeaks()
 	for _, c := range []*cursor{&o.resends, &o.near, &o.far} {
 		o.live(c)
 	}
@@ -280,11 +290,14 @@ func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
 		if r.seq != seq {
 			break
 		}
-		for k := range r.n {
-			if number, e := o.onWire(r.first + uint32(k)); e != nil && !e.delivered {
+		first := o.base + int64(int32(r.first-uint32(o.base)))
+		for number := max(first, o.base); number < first+int64(r.n); number++ {
+			if e := o.get(number); !e.delivered {
 				e.delivered = true
-				o.due.remove(uint16(number))
 				fresh++
+				if o.due.n > 0 {
+					o.due.remove(uint16(number))
+				}
 			}
 		}
 	}
@@ -294,6 +307,7 @@ func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
 
 // settle moves base past what is delivered.
 func (o *outbox) settle() {
+	o.notePeaks()
 	for o.base < o.fresh && o.get(o.base).delivered {
 		o.base++
 	}
@@ -309,9 +323,17 @@ func (o *outbox) settle() {
 	}
 }
 
+// notePeaks must be called before anything is let go.
+func (o *outbox) notePeaks() {
+	o.mostEvents.note(int(o.end - o.base))
+	o.mostBytes.note(o.bytes.used())
+	o.mostRuns.note(int(o.endRun - o.firstRun))
+}
+
 // trim gives back memory that was not needed lately, and reports whether there
 // were no events at all.
 func (o *outbox) trim() (idle bool) {
+	o.notePeaks()
 	events := o.mostEvents.pass(int(o.end - o.base))
 	if n := roomFor(events, minEvents); n < len(o.events) {
 		o.events = o.events.Resized(n, o.base, o.end)

@@ -31,6 +31,8 @@ func TestPeakOfAnOutboxIsWhatItHolds(t *testing.T) {
 	o := outbox{base: 1000, fresh: 1000, end: 1000}
 	o.add(make([]byte, 10))
 	o.add(nil)
+	o.get(1000).delivered, o.fresh = true, 1002
+	o.settle()
 	require.Equal(t, 2, o.mostEvents.now)
 	require.Equal(t, 10, o.mostBytes.now)
 }

@@ -532,7 +532,7 @@ func TestModelJudgesLikeTheCode(t *testing.T) {
 			v, number := inbox.judge(z, int64(id))
 			require.Equal(t, v, window.judge(id))
 			if v == idNew {
-				window.insert(id)
+				window.accept(id)
 				inbox.take(number)
 			}
 		}

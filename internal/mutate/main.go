@@ -122,6 +122,7 @@ func run(dir, files, tests string, sample, workers, keep int) error {
 				if likely != "" && tests == "" {
 					quick := t
 					quick.tests = "^(" + likely + ")$"
+					quick.timeout = 2*baseline + 2*time.Second // a few tests only
 					noticed, out = quick.notices(m.id)
 				}
 				if !noticed {
