@@ -83,6 +83,7 @@ func (c *channel) confirm(number int64, now int64) (first bool, events int) {
 		}
 	}
 	*s = *s&^fateMask | delivered
+	c.sent.most.note(int(c.sent.count - number))
 	if *s&carriesEvents != 0 && c.sent.cargo != nil {
 		events = c.outbox.deliver(*c.sent.cargo.At(number), uint16(number))
 	}
@@ -95,16 +96,11 @@ func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 	return c.outcomes.pop()
 }
 
-// makeRoom lets the log of what was sent grow if the oldest datagram, which
-// mayForgetOldest does not let go, must still be remembered, up to a bound: there
-// it gets its verdict early, since no acknowledgement can name it when the next
-// one is sent.
+// makeRoom lets the log of what was sent grow if the oldest datagram, which is not
+// delivered, must still be remembered, up to a bound: there it gets its verdict
+// early, since no acknowledgement can name it when the next one is sent.
 func (c *channel) makeRoom(now int64) {
 	n := len(c.sent.stamps)
-	if n < rememberedSent {
-		c.sent.resize(2 * n)
-		return
-	}
 	switch {
 	case !c.mustRemember(c.sent.first, now):
 	case n < maxRememberedSent:
@@ -114,14 +110,17 @@ func (c *channel) makeRoom(now int64) {
 	}
 }
 
-// mustRemember reports whether a datagram, however many were sent since, may
-// still be acknowledged to some purpose.
+// mustRemember reports whether a datagram may still be acknowledged to some
+// purpose when the next one was sent.
 func (c *channel) mustRemember(number, now int64) bool {
-	if number >= c.sent.open {
+	s := *c.sent.stamps.At(number)
+	switch {
+	case s&fateMask == delivered:
+		return false
+	case s&fateMask == undecided || c.sent.count-number < rememberedSent:
 		return true
 	}
-	s := *c.sent.stamps.At(number)
-	return s&(fateMask|carriesEvents) == lost|carriesEvents && now-s.sentAt() < lateMemory &&
+	return s&carriesEvents != 0 && now-s.sentAt() < lateMemory &&
 		c.sent.cargo != nil && c.outbox.awaits(*c.sent.cargo.At(number), uint16(number))
 }
 
@@ -158,6 +157,7 @@ func (c *channel) judgeOldest(now int64) {
 // lose takes the oldest undecided datagram for lost.
 func (c *channel) lose() {
 	*c.sent.stamps.At(c.sent.open) |= lost
+	c.sent.most.note(rememberedSent / 2) // where some are lost, room for so many is kept, see roomFor
 	c.stats.Lost++
 	if c.sent.types != nil {
 		c.report(c.sent.open, Outcome{})

@@ -18,8 +18,9 @@ type Outcome struct {
 
 const (
 	// rememberedSent is how many newer datagrams must have been sent before one
-	// that has its fate may be forgotten. Fewer would turn acknowledgements that
-	// come late into needless resends; more costs every session 8 bytes each.
+	// that was taken for lost may be forgotten. Fewer would turn acknowledgements
+	// that come late into needless resends; more costs every session on a link
+	// that loses 8 bytes each. One that was acknowledged has nothing more to tell.
 	rememberedSent = 256
 	// lateMemory is for how long a datagram that was taken for lost is remembered
 	// besides while it carries undelivered events. It is the longest round trip at
@@ -72,6 +73,8 @@ type sentLog struct {
 	// one before it.
 	top   int64
 	known uint64
+
+	most peak // in flight, from one that was acknowledged just now to the newest
 }
 
 func (s *sentLog) init(outcomes bool) {
@@ -85,10 +88,10 @@ func (s *sentLog) init(outcomes bool) {
 // full reports whether the next datagram pushes out the oldest.
 func (s *sentLog) full() bool { return s.count-s.first == int64(len(s.stamps)) }
 
-// mayForgetOldest reports whether the oldest is delivered and has been followed by
-// enough. open may not have come past it yet.
+// mayForgetOldest reports whether the oldest is delivered. open may not have come
+// past it yet.
 func (s *sentLog) mayForgetOldest() bool {
-	return len(s.stamps) >= rememberedSent && *s.stamps.At(s.first)&fateMask == delivered
+	return *s.stamps.At(s.first)&fateMask == delivered
 }
 
 // add numbers a datagram. It forgets the oldest if there is no room.

@@ -20,7 +20,8 @@ func (c *channel) trim(now int64) {
 	for oldest < c.sent.count && !c.mustRemember(oldest, now) {
 		oldest++
 	}
-	if n := roomFor(max(1, int(c.sent.count-oldest)), rememberedSent); n < len(c.sent.stamps) {
+	held := ring.Ceil(max(int(c.sent.count-oldest), 1))
+	if n := max(roomFor(c.sent.most.pass(0), minRememberedSent), held, minRememberedSent); n < len(c.sent.stamps) {
 		c.sent.resize(n)
 	}
 	if c.outbox.trim() {

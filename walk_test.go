@@ -103,8 +103,9 @@ func newWalk(t walkT, wc walkConfig) *walk {
 		e.m = newModel(cfg, start, wc.seqs[i], wc.seqs[1-i], wc.events[i], wc.events[1-i])
 		e.m.remembers = func(number int64) bool {
 			known := s.channel.sent.remembered(number)
-			// R9: it has to be while it has no fate, or less than 256 newer ones.
-			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || len(e.m.sent)-i <= 256) {
+			// R9: it has to be while it has no fate, or less than 256 newer ones; a
+			// delivered one has nothing to tell any more.
+			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
 				t.Fatalf("datagram %d is forgotten", number)
 			}
 			return known
