@@ -318,7 +318,6 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 
 	c.stats.DatagramsReceived++
 	c.stats.BytesReceived += uint64(size)
-	c.acknowledge(h, now)
 	switch in.Arrival {
 	case Newest:
 		c.stats.AcksOutrun += c.unnamed.newest(h.Sequence-c.received.Ack(), c.bits)
@@ -330,20 +329,21 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 		in.Latest = payload != nil && c.latest(h.Sequence, h.Type)
 	case Duplicate:
 		c.stats.Duplicates++
-		return nil
 	case Stale:
 		c.stats.Stale++
-		return nil
 	}
-	in.Payload = payload
-	c.stirred = c.stirred || c.ackDue()
-	c.noteType(h.Sequence, h.Type)
-	if events != nil {
-		var fresh int
-		in.Events, fresh = c.inbox.take(events)
-		c.stats.EventsReceived += uint64(fresh)
-		c.stats.EventsDuplicate += uint64(len(events) - fresh)
+	if isNew {
+		in.Payload = payload
+		c.stirred = c.stirred || c.ackDue()
+		c.noteType(h.Sequence, h.Type)
+		if events != nil {
+			var fresh int
+			in.Events, fresh = c.inbox.take(events)
+			c.stats.EventsReceived += uint64(fresh)
+			c.stats.EventsDuplicate += uint64(len(events) - fresh)
+		}
 	}
+	c.acknowledge(h, now)
 	return nil
 }
 
