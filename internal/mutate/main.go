@@ -81,7 +81,7 @@ func run(dir, files, tests string, sample, workers, keep int) error {
 	}
 	stale := maps.Clone(equivalent)
 	for _, m := range mutants {
-		delete(stale, m.key())
+		delete(stale, m.key)
 	}
 	for key := range stale {
 		fmt.Printf("equivalent.txt names no mutant: %s\n", key)
@@ -135,11 +135,11 @@ func run(dir, files, tests string, sample, workers, keep int) error {
 						killers = slices.DeleteFunc(killers, func(k string) bool { return k == name })
 						killers = slices.Insert(killers, 0, name)
 					}
-				} else if reason, ok := equivalent[m.key()]; ok {
+				} else if reason, ok := equivalent[m.key]; ok {
 					known++
 					fmt.Printf("equivalent  %s:%d  %s\n            %s\n", m.file, m.line, m.what, reason)
 				} else {
-					fmt.Printf("SURVIVED    %s:%d  %s\n            %s\n", m.file, m.line, m.what, m.key())
+					fmt.Printf("SURVIVED    %s:%d  %s\n            %s\n", m.file, m.line, m.what, m.key)
 				}
 				mu.Unlock()
 			}
@@ -185,6 +185,7 @@ func compile(p *pkg, dir, work string) (mutants []mutant, binary string, err err
 			return nil, "", err
 		}
 	}
+	name(mutants)
 	if err := put("zz_mutants.go", []byte("package "+p.name+"\n"+helpers)); err != nil {
 		return nil, "", err
 	}

@@ -24,11 +24,21 @@ type mutant struct {
 	code string // what is changed, as it stands
 	text string // the line that it is in
 	what string // and how
+	key  string // its name in equivalent.txt; it does not move when lines do
 }
 
-// key names a mutant in equivalent.txt; it does not move when lines do.
-func (m *mutant) key() string {
-	return strings.Join(strings.Fields(fmt.Sprintf("%s %s: %s: %s: in %s", m.file, m.fn, m.code, m.what, m.text)), " ")
+// name gives the mutants their keys. The second of those that read the same gets
+// a 2.
+func name(mutants []mutant) {
+	seen := map[string]int{}
+	for i := range mutants {
+		m := &mutants[i]
+		m.key = strings.Join(strings.Fields(fmt.Sprintf("%s %s: %s: %s: in %s", m.file, m.fn, m.code, m.what, m.text)), " ")
+		seen[m.key]++
+		if n := seen[m.key]; n > 1 {
+			m.key += fmt.Sprintf(" (%d)", n)
+		}
+	}
 }
 
 type pkg struct {
@@ -141,7 +151,7 @@ func (in *instrumenter) add(n ast.Node, what ...string) int {
 	line := in.fset.Position(n.Pos()).Line
 	text := strings.Split(string(in.f.text), "\n")[line-1]
 	for _, w := range what {
-		in.mutants = append(in.mutants, mutant{in.id, in.f.name, line, in.fn, code, text, w})
+		in.mutants = append(in.mutants, mutant{id: in.id, file: in.f.name, line: line, fn: in.fn, code: code, text: text, what: w})
 		in.id++
 	}
 	return first

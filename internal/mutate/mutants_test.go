@@ -59,7 +59,7 @@ func TestMutants(t *testing.T) {
 		c := exec.Command(binary)
 		c.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(m.id))
 		if c.Run() == nil {
-			survived = append(survived, m.key())
+			survived = append(survived, m.key)
 		}
 	}
 	if want := "a.go clamp: n > limit: > → >=: in if n > limit && n != 99 {, a.go clamp: limit: one less: in if n > limit && n != 99 {"; len(mutants) < 10 || strings.Join(survived, ", ") != want {
