@@ -171,7 +171,7 @@ func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier
 			at := o.runFor(number, first)
 			e.last, e.run = now, uint32(at)
 			e.ahead.spend()
-			o.note(at, number, 1, seq, &c.sent)
+			o.noteRun(at, number, 1, seq, &c.sent)
 			o.due.remove(uint16(number))
 			c.budget.spend(int(e.size), now)
 			c.stats.EventsResent++
@@ -191,7 +191,7 @@ func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier
 			e.first, e.last, e.run, e.ahead = now, now, uint32(at), plan
 		}
 		if n := int(number - o.fresh); n > 0 {
-			o.note(at, o.fresh, n, seq, &c.sent)
+			o.noteRun(at, o.fresh, n, seq, &c.sent)
 			o.fresh = number
 			c.stats.EventsSent += uint64(n)
 			count += n
@@ -225,9 +225,9 @@ func (o *outbox) runFor(number, first int64) (at int64) {
 	return o.endRun
 }
 
-// note notes that a datagram carries n events, the first of which is given, in the
+// noteRun notes that a datagram carries n events, the first of which is given, in the
 // run that runFor returned.
-func (o *outbox) note(at, number int64, n int, seq uint16, s *sentLog) {
+func (o *outbox) noteRun(at, number int64, n int, seq uint16, s *sentLog) {
 	if at < o.endRun {
 		o.runs.At(at).n += uint16(n)
 		return

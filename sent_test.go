@@ -147,7 +147,7 @@ func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 		*c.sent.stamps.At(oldest) = stamp(sentAt<<stampBits) | tc.stamp
 		c.outbox.add(nil)
 		c.outbox.fresh++
-		c.outbox.note(0, 0, 1, uint16(oldest), &c.sent)
+		c.outbox.noteRun(0, 0, 1, uint16(oldest), &c.sent)
 		if tc.delivered {
 			c.outbox.get(0).delivered = true
 			c.outbox.base++
