@@ -252,3 +252,80 @@ func hostile(wide bool) map[string][]byte {
 		"late disconnect":               make(TypeDisconnect, 299),
 	}
 }
+
+// What must be remembered of datagrams sent depends on the rate, the verdicts and
+// the losses. The log keeps room for it; it is not given back at every trim only to
+// be taken again.
+func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		tick      time.Duration
+		lossDelay time.Duration
+		oneIn     int
+	}{
+		{"500 a second, 5 % lost", 2 * ms, 1030 * ms, 20},
+		{"60 a second, verdicts after 8.8 s", time.Second / 60, 8800 * ms, 10},
+		{"60 a second, one lost in 10 s", time.Second / 60, time.Second, 600},
+	} {
+		for _, outcomes := range []bool{false, true} {
+			cfg := Config{Clock: &ManualClock{}, LossDelay: tc.lossDelay, Outcomes: outcomes}
+			var ends [2]*ReliableChannel
+			for i := range ends {
+				var err error
+				ends[i], err = NewReliableChannel(cfg)
+				require.NoError(t, err)
+			}
+			n := 0
+			step := func() {
+				cfg.Clock.(*ManualClock).Advance(tc.tick)
+				n++
+				for i, c := range ends {
+					h, _ := c.NextHeader(TypeInput)
+					if i == 1 || n%tc.oneIn != 0 {
+						ends[1-i].Receive(h, nil)
+					}
+					for _, ok := c.NextOutcome(); ok; _, ok = c.NextOutcome() {
+					}
+				}
+			}
+			tenSeconds := int(10 * time.Second / tc.tick)
+			for range 6 * tenSeconds {
+				step()
+			}
+			require.Zero(t, allocations(tenSeconds, step), "%s, outcomes %v", tc.name, outcomes)
+			require.Positive(t, ends[0].Stats().Lost)
+		}
+	}
+}
+
+// Many datagrams at once, every two seconds: between two of these little is in
+// flight.
+func TestLogOfBurstsAllocatesNothing(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	peer := uint16(0)
+	send := func(n uint16) {
+		var h Header
+		for range n {
+			h, _ = c.NextHeader(TypeInput)
+		}
+		for back := (n - 1) / 20 * 20; ; back -= 20 { // acknowledged 21 at a time
+			c.Receive(Header{Type: TypeHeartbeat, Sequence: peer, Ack: h.Sequence - back, AckBits: 1<<20 - 1}, nil)
+			peer++
+			if back == 0 {
+				return
+			}
+		}
+	}
+	twoSeconds := func() {
+		send(101)
+		for range 100 {
+			clock.Advance(20 * ms)
+			send(1)
+		}
+	}
+	for range 10 {
+		twoSeconds()
+	}
+	require.Zero(t, allocations(5, twoSeconds))
+	require.Zero(t, c.Stats().Lost)
+}

@@ -55,7 +55,8 @@ func appendEvent(dst []byte, id uint16, data []byte) []byte {
 // ParseEvents appends the events of an Event datagram's payload to dst. It is
 // all or nothing: a count of 0, an event past the end or bytes after the last
 // one is ErrPayload, as is a payload longer than any datagram's, and dst comes
-// back as it was. The events' Data is payload's, not a copy.
+// back as it was, but for its spare capacity. The events' Data is payload's, not a
+// copy.
 func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
 	if len(payload) > maxListSize {
 		return dst, ErrPayload

@@ -111,17 +111,23 @@ func (c *channel) makeRoom(now int64) {
 }
 
 // mustRemember reports whether a datagram may still be acknowledged to some
-// purpose when the next one was sent.
+// purpose once the next one is sent.
 func (c *channel) mustRemember(number, now int64) bool {
-	s := *c.sent.stamps.At(number)
-	switch {
-	case s&fateMask == delivered:
-		return false
-	case s&fateMask == undecided || c.sent.count-number < rememberedSent:
+	lately := c.sent.count-number < rememberedSent && *c.sent.stamps.At(number)&fateMask != delivered
+	return lately || c.awaited(number, now)
+}
+
+// awaited reports whether a datagram must be remembered however many are sent
+// after it.
+func (c *channel) awaited(number, now int64) bool {
+	switch s := *c.sent.stamps.At(number); s & fateMask {
+	case undecided:
 		return true
+	case lost:
+		return s&carriesEvents != 0 && now-s.sentAt() < lateMemory &&
+			c.sent.cargo != nil && c.outbox.awaits(*c.sent.cargo.At(number), uint16(number))
 	}
-	return s&carriesEvents != 0 && now-s.sentAt() < lateMemory &&
-		c.sent.cargo != nil && c.outbox.awaits(*c.sent.cargo.At(number), uint16(number))
+	return false
 }
 
 // judge gives the datagrams whose acknowledgement is overdue their verdict
@@ -157,7 +163,7 @@ func (c *channel) judgeOldest(now int64) {
 // lose takes the oldest undecided datagram for lost.
 func (c *channel) lose() {
 	*c.sent.stamps.At(c.sent.open) |= lost
-	c.sent.most.note(rememberedSent / 2) // where some are lost, room for so many is kept, see roomFor
+	c.sent.lossyUntil = c.sent.count + lossyFor
 	c.stats.Lost++
 	if c.sent.types != nil {
 		c.report(c.sent.open, Outcome{})

@@ -32,6 +32,11 @@ const (
 	// datagram that falls out undecided can never be acknowledged: it is lost.
 	maxRememberedSent = 1 << 15
 	minRememberedSent = 16
+	// lossyFor is how many datagrams after a loss there is still room for those
+	// that must be remembered of the next: at 60 a second for 40 seconds. Fewer
+	// would take that memory anew for every loss of a link that seldom loses;
+	// more would let sessions keep it that lost one datagram in a bad moment.
+	lossyFor = 2400
 )
 
 // A stamp is what is remembered of one datagram sent, in 8 bytes: the time it
@@ -74,7 +79,8 @@ type sentLog struct {
 	top   int64
 	known uint64
 
-	most peak // in flight, from one that was acknowledged just now to the newest
+	most       peak  // in flight, from one that was acknowledged just now to the newest
+	lossyUntil int64 // the number until which a loss must be expected
 }
 
 func (s *sentLog) init(outcomes bool) {

@@ -411,3 +411,51 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 	}
 	require.Len(t, p.s.channel.sent.stamps, minRememberedSent)
 }
+
+// What was in flight in a busy moment is given back, wherever that ends between
+// two trims.
+func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
+	const roundTrip = 1500 // ms
+	for phase := range 30 {
+		c, clock := newChannel(t, Config{LossDelay: 3 * time.Second})
+		busy := 4000 + 100*phase // at a datagram each millisecond
+		sentAt := map[int]uint16{}
+		peer := uint16(0)
+		for now := range busy + 10_000 {
+			if now < busy || now%50 == 0 {
+				h, _ := c.NextHeader(TypeInput)
+				sentAt[now] = h.Sequence
+			}
+			if seq, ok := sentAt[now-roundTrip]; ok {
+				c.Receive(Header{Type: TypeHeartbeat, Sequence: peer, Ack: seq}, nil)
+				peer++
+			}
+			clock.Advance(ms)
+		}
+		require.Zero(t, c.Stats().Lost)
+		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent)
+	}
+}
+
+// Room for what the next loss makes the log remember is kept for a while after one.
+func TestLogKeepsRoomForTheNextLoss(t *testing.T) {
+	c, clock := newChannel(t, Config{LossDelay: ms})
+	step := func(acknowledged bool) {
+		h, _ := c.NextHeader(TypeInput)
+		if acknowledged {
+			c.Receive(Header{Type: TypeHeartbeat, Sequence: h.Sequence, Ack: h.Sequence}, nil)
+		}
+		clock.Advance(time.Second / 60)
+	}
+	step(false)
+	step(true)
+	require.EqualValues(t, 1, c.Stats().Lost)
+	for range 2300 {
+		step(true)
+	}
+	require.Len(t, c.sent.stamps, rememberedSent)
+	for range 100 + 180 { // and up to the next trim
+		step(true)
+	}
+	require.Len(t, c.sent.stamps, minRememberedSent)
+}

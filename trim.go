@@ -16,19 +16,29 @@ const trimPeriod = 3 * int64(time.Second)
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trimPeriod)
 	c.judgeOldest(now)
-	oldest := c.sent.first
-	for oldest < c.sent.count && !c.mustRemember(oldest, now) {
-		oldest++
-	}
-	held := ring.Ceil(max(int(c.sent.count-oldest), 1))
-	if n := max(roomFor(c.sent.most.pass(0), minRememberedSent), held, minRememberedSent); n < len(c.sent.stamps) {
-		c.sent.resize(n)
-	}
+	c.trimSent(now)
 	if c.outbox.trim() {
 		c.sent.cargo = nil
 	}
 	c.inbox.trim()
 	c.outcomes.trim()
+}
+
+// trimSent gives back memory of the log of what was sent.
+func (c *channel) trimSent(now int64) {
+	oldest := c.sent.first
+	for oldest < c.sent.count && !c.awaited(oldest, now) {
+		oldest++
+	}
+	floor := minRememberedSent
+	if c.sent.count < c.sent.lossyUntil {
+		floor = rememberedSent
+	}
+	// What was in flight lately keeps no more room than a loss would take.
+	need := max(int(c.sent.count-oldest), min(c.sent.most.pass(0), rememberedSent/2), 1)
+	if n := roomFor(need, floor); n < len(c.sent.stamps) {
+		c.sent.resize(n)
+	}
 }
 
 // peak is the most that something held in this trim period and the one before.
