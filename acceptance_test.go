@@ -108,15 +108,11 @@ func TestAcceptance1800EventsAtTenPercentLoss(t *testing.T) {
 }
 
 func TestAcceptance70000EventsEachWayThroughAStorm(t *testing.T) {
-	events := 70_000
-	if testing.Short() {
-		events = 7000
-	}
 	storm := simnet.Config{
 		Delay: 10 * time.Millisecond, Jitter: 70 * time.Millisecond, Loss: 0.3,
 		Reorder: 0.1, ReorderDelay: 60 * time.Millisecond, Duplicate: 0.05,
 	}
-	claim(t, [2]int{events, events}, 400, 200*time.Second, storm, Config{})
+	claim(t, [2]int{70_000, 70_000}, 400, 200*time.Second, storm, Config{})
 }
 
 func TestAcceptance1000EventsASecondAtThirtyPercentLoss(t *testing.T) {

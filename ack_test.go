@@ -57,6 +57,12 @@ func TestJumpOfExactlyTheWindowWidthClearsIt(t *testing.T) {
 		require.Equal(t, uint32(0x80000000), tr.AckBits(), "only start+5, at distance 32")
 		require.Equal(t, Late, tr.Receive(start+32))
 		require.Equal(t, uint32(0x80000010), tr.AckBits())
+
+		tr = receiveAll(trackerAt(start, 0), start+1, start+2, start+3, start+4, start+5)
+		require.Equal(t, Newest, tr.Receive(start+69))
+		requireAcks(t, tr, start+69, 1<<63) // only start+5, at distance 64
+		require.Equal(t, Late, tr.Receive(start+64))
+		requireAcks(t, tr, start+69, 1<<63|1<<4)
 	})
 }
 

@@ -505,6 +505,10 @@ func TestPoisonedAckDeliversNothing(t *testing.T) {
 			p.wantEventsOut(0)
 		}
 		p.wantInFlight(1)
+		require.Zero(t, p.s.Stats().Delivered)
+		p.send("y")
+		p.ack(p.wantEventsOut(1).Sequence, 0) // an honest one still counts
+		p.wantInFlight(1)
 		p.sendN(255, 0)
 		p.sendFails(ErrUnacknowledged)
 	})
@@ -677,8 +681,11 @@ func TestEventIsResentEach100msInSilence(t *testing.T) {
 		p.send("same bytes")
 		var at []time.Duration
 		var first []byte
+		var seq uint16
 		for range 46 {
 			for _, k := range p.flush() {
+				require.Equal(t, seq, k.Sequence)
+				seq++
 				if k.Type == TypeEvent {
 					at = append(at, p.now())
 					if first == nil {
@@ -856,11 +863,12 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 func TestSameAckIsSampledOnce(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
+		p.emit(TypeInput) // is never acknowledged, and keeps the next one from being forgotten
 		p.emit(TypeInput)
 		require.Zero(t, p.s.RTT())
 		for _, at := range []time.Duration{80 * ms, 130 * ms, 500 * ms} {
 			p.sleepUntil(at)
-			p.ack(0, 0)
+			p.ack(1, 0)
 			require.Equal(t, 80*ms, p.s.RTT())
 			require.Equal(t, 40*ms, p.s.Stats().RTTVar)
 		}
@@ -869,11 +877,14 @@ func TestSameAckIsSampledOnce(t *testing.T) {
 			p.emit(TypeInput)
 		}
 		p.sleep(80 * ms)
-		p.ack(0, 0)
+		p.ack(1, 0)
 		require.Equal(t, 80*ms, p.s.RTT())
-		p.ack(100, 0)
+		p.ack(101, 0)
 		p.sleep(time.Second)
-		p.ack(0, 0) // now far behind the newest
+		p.ack(1, 0) // now far behind the newest
+		require.Equal(t, 80*ms, p.s.RTT())
+		p.flush() // what is lost is no sample
+		require.NotZero(t, p.s.Stats().Lost)
 		require.Equal(t, 80*ms, p.s.RTT())
 	})
 }
@@ -886,6 +897,8 @@ func TestRTTFollowsRFC6298(t *testing.T) {
 		{120 * ms, 102500 * time.Microsecond, 42500 * time.Microsecond},
 		{80 * ms, 99687500, 37500 * time.Microsecond},
 		{300 * ms, 124726562, 78203125},
+		{5 * time.Second, 734135741, 1277470703}, // beyond 32 bits of nanoseconds
+		{ms, 642493774, 1141386963},
 	} {
 		p.emit(TypeInput)
 		p.sleep(c.sample)

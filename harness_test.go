@@ -301,6 +301,7 @@ func (p *actor) flush() (out []*packet) {
 	for datagram := range p.s.Due(buf[:]) {
 		require.Same(p.tb, &buf[0], &datagram[0])
 		out = append(out, p.packet(datagram))
+		require.Less(p.tb, len(out), 1000, "%v %s: datagrams without end", p.now(), p.name)
 	}
 	p.check()
 	return out
@@ -350,7 +351,7 @@ func (p *actor) take(datagram []byte) Incoming {
 func (p *actor) refuse(reason error, datagram []byte) error {
 	p.tb.Helper()
 	before, deadline, inFlight := p.s.Stats(), p.deadline(), p.s.InFlight()
-	tracker, ids := p.s.channel.received, p.s.channel.inbox.ids
+	tracker, unnamed, ids, heardAt := p.s.channel.received, p.s.channel.unnamed, p.s.channel.inbox.ids, p.s.live.heardAt
 	in, err := p.s.Receive(datagram)
 	p.say("<- refused: %v", err)
 	require.ErrorIs(p.tb, err, reason)
@@ -358,6 +359,8 @@ func (p *actor) refuse(reason error, datagram []byte) error {
 	require.Equal(p.tb, deadline, p.deadline())
 	require.Equal(p.tb, inFlight, p.s.InFlight())
 	require.Equal(p.tb, tracker, p.s.channel.received)
+	require.Equal(p.tb, unnamed, p.s.channel.unnamed)
+	require.Equal(p.tb, heardAt, p.s.live.heardAt)
 	require.Equal(p.tb, ids, p.s.channel.inbox.ids)
 	if p.s.Err() == nil {
 		before.Rejected++
