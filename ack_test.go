@@ -37,7 +37,7 @@ func requireAcks(t rapid.TB, tr *AckTracker, ack uint16, bits uint64) {
 	require.Equal(t, fmt.Sprintf("%#b", uint32(bits)), fmt.Sprintf("%#b", tr.AckBits()), "narrow bits")
 }
 
-// Case 3 and section 5.1's example: bit n stands for ack − 1 − n.
+// Section 5.1's example: bit n stands for ack − 1 − n.
 func TestBitsCountFromTheSequenceBeforeAck(t *testing.T) {
 	requireAcks(t, receiveAll(new(AckTracker), 0, 1, 4, 3), 4, 0b1101)
 
@@ -47,7 +47,6 @@ func TestBitsCountFromTheSequenceBeforeAck(t *testing.T) {
 	})
 }
 
-// Case 1.
 func TestJumpOfExactlyTheWindowWidthClearsIt(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {
 		tr := receiveAll(trackerAt(start, 0), start+1, start+2, start+3, start+4, start+5)
@@ -124,7 +123,6 @@ func TestLateSetsTheBitOfItsDistance(t *testing.T) {
 	}
 }
 
-// Case 5.
 func TestSameSequenceTwiceIsADuplicate(t *testing.T) {
 	tr := new(AckTracker)
 	for _, step := range []struct {
@@ -140,13 +138,12 @@ func TestSameSequenceTwiceIsADuplicate(t *testing.T) {
 	}
 }
 
-// Case 6.
 func TestCounterWrapsWithAGap(t *testing.T) {
 	tr := receiveAll(trackerAt(65534, 0), 65535, 1, 2)
 	requireAcks(t, tr, 2, 0b1101)
 }
 
-// Case 8, and section 2.2: of two sequences 32768 apart neither is newer.
+// Section 2.2: of two sequences 32768 apart neither is newer.
 func TestExactlyHalfTheRangeIsNeitherNewerNorOlder(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {
 		for _, tc := range []struct {
@@ -174,7 +171,7 @@ func TestNewerIsOneTo32767Ahead(t *testing.T) {
 	}
 }
 
-// Cases 14 and 86: no value of ack stands for a datagram that did not come.
+// No value of ack stands for a datagram that did not come.
 func TestBeforeAnythingWasReceivedAckIs65535(t *testing.T) {
 	requireAcks(t, new(AckTracker), 65535, 0)
 	for seq := range 1 << 16 {
@@ -192,7 +189,6 @@ func TestBeforeAnythingWasReceivedAckIs65535(t *testing.T) {
 	}
 }
 
-// Cases 16 and 86.
 func TestSequenceZeroCounts(t *testing.T) {
 	tr := new(AckTracker)
 	require.Equal(t, Newest, tr.Receive(0))

@@ -14,7 +14,7 @@ import (
 
 // --- 5.1: what headers say
 
-// Cases 14 and 86: "0" used for "nothing received".
+// Fault: "0" used for "nothing received".
 func TestFirstHeaderAcknowledgesNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -39,7 +39,7 @@ func TestFirstHeaderAcknowledgesNothing(t *testing.T) {
 	})
 }
 
-// Case 3: bit convention off by one, both sides of the worked example.
+// Fault: bit convention off by one, both sides of the worked example.
 func TestWorkedExampleOfSection51(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -61,7 +61,7 @@ func TestWorkedExampleOfSection51(t *testing.T) {
 	})
 }
 
-// Case 16: number zero counts.
+// Number zero counts.
 func TestEventZeroInDatagramZeroIsAcknowledged(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
@@ -76,7 +76,7 @@ func TestEventZeroInDatagramZeroIsAcknowledged(t *testing.T) {
 	})
 }
 
-// Case 27: duplicates of events are acknowledged all the same.
+// Duplicates of events are acknowledged all the same.
 func TestDatagramOfKnownEventsIsAcknowledged(t *testing.T) {
 	a, b := duo(t, Config{})
 	a.send("e")
@@ -138,7 +138,7 @@ func TestSameStoryFromEveryStart(t *testing.T) {
 
 // --- R1, the sender: a span, not a count
 
-// Case 23, R1's own: a straggler outside the id window is lost in silence.
+// Fault: a straggler outside the id window is lost in silence (R1).
 func TestEventOutsideTheSpanWaitsForTheStraggler(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, id := range edges {
@@ -262,7 +262,7 @@ func TestBacklogOfZeroLetsEventsWaitBehindAStraggler(t *testing.T) {
 	p.sendFails(ErrUnacknowledged)
 }
 
-// Case 26: a duplicate filter that is too short.
+// Fault: a duplicate filter that is too short.
 func TestOldCopyIsNotHandedOverAgain(t *testing.T) {
 	a, b := duo(t, Config{})
 	var copies []*packet
@@ -440,7 +440,7 @@ func TestAckNewerThanTheLastSentVoidsTheWholePair(t *testing.T) {
 	})
 }
 
-// Case 17: bits for sequences that were never sent.
+// Fault: bits for sequences that were never sent.
 func TestBitsOfSequencesNeverSentAreSkipped(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -456,7 +456,7 @@ func TestBitsOfSequencesNeverSentAreSkipped(t *testing.T) {
 	})
 }
 
-// Case 19: an ack outside the window hits another entry through the index mask.
+// Fault: an ack outside the window hits another entry through the index mask.
 func TestAckOutsideTheWindowHitsNoOtherDatagram(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -490,7 +490,7 @@ func TestAckOfForgottenDatagramSaysNothing(t *testing.T) {
 	})
 }
 
-// Case 21: one with a very high number makes all honest acknowledgements too old.
+// Fault: one with a very high number makes all honest acknowledgements too old.
 func TestPoisonedAckDeliversNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -540,7 +540,7 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 	})
 }
 
-// Case 83: the base of the bits is the ack, not the packet's own sequence.
+// The base of the bits is the ack, not the packet's own sequence.
 func TestBitsCountFromTheAck(t *testing.T) {
 	p := solo(t, Config{Wide: true, LossDelay: time.Hour, Outcomes: true})
 	p.startAt(900, 0)
@@ -598,7 +598,7 @@ func TestAckDeliversNothingOfTheSequenceBeforeAWrap(t *testing.T) {
 	}
 }
 
-// Case 74: the whole window in one ack.
+// The whole window in one ack.
 func TestWholeWindowInOneAck(t *testing.T) {
 	for wide, window := range map[bool]int{false: 33, true: 65} {
 		p := solo(t, Config{Wide: wide})
@@ -674,7 +674,7 @@ func TestAcknowledgementsAgreeWithAModel(t *testing.T) {
 
 // --- 5.3 and R5: resends
 
-// Cases 31 and 34: resends by the clock alone, and the edge of the delay.
+// Resends by the clock alone, and the edge of the delay.
 func TestEventIsResentEach100msInSilence(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -735,7 +735,7 @@ func TestResendIsDueAtExactly100msSinceThatEventWasLastSent(t *testing.T) {
 	p.wantEventsOut(1)
 }
 
-// Case 68: a resend has the bytes of the first send.
+// A resend has the bytes of the first send.
 func TestSendCopies(t *testing.T) {
 	p := solo(t, Config{})
 	buf := []byte("original")
@@ -859,7 +859,7 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 
 // --- R4: RTT
 
-// Case 37: one sample per acknowledged datagram.
+// One sample per acknowledged datagram.
 func TestSameAckIsSampledOnce(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -889,7 +889,7 @@ func TestSameAckIsSampledOnce(t *testing.T) {
 	})
 }
 
-// Case 38: the arithmetic of RFC 6298.
+// The arithmetic of RFC 6298.
 func TestRTTFollowsRFC6298(t *testing.T) {
 	p := solo(t, Config{})
 	for i, c := range []struct{ sample, srtt, rttvar time.Duration }{
@@ -948,7 +948,7 @@ func TestResentEventsGiveSamplesToo(t *testing.T) { // no Karn exception
 	require.Equal(t, 30*ms, p.s.RTT())
 }
 
-// Case 40: a stalled reader poisons the estimate, unless it stamps arrivals.
+// Fault: a stalled reader poisons the estimate, unless it stamps arrivals.
 func TestSharedClockStampsArrivals(t *testing.T) {
 	p := solo(t, Config{})
 	p.emit(TypeInput)

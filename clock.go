@@ -14,7 +14,8 @@ type Clock interface{ Now() time.Time }
 // ManualClock is a Clock that moves only when told to. The zero value is ready
 // and stands at the zero time. It suits tests in virtual time, replays, and
 // servers that read the time once a tick for all of their sessions: set it
-// before each Receive to stamp datagrams with the moment they arrived.
+// before each Receive to stamp datagrams with the moment they arrived, in the order
+// of these moments. Back and forth again counts the way forth as time.
 //
 // It is not safe for concurrent use: sessions that share one share a goroutine.
 // Move it by its methods; sessions do not notice when it is assigned anew.

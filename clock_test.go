@@ -64,7 +64,7 @@ func TestTimelineCountsStepsForwardUpToADay(t *testing.T) {
 	}
 }
 
-// Case 48: the clock stood 1 ms before the stored time.
+// Fault: the clock stood 1 ms before the stored time.
 func TestOneStepBackDoesNotUnderflow(t *testing.T) {
 	l, clock := startedTimeline()
 	clock.Advance(-time.Millisecond)

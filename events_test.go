@@ -14,7 +14,6 @@ var (
 	goldenEvents = []Event{{0, []byte{0xAA, 0xBB}}, {1, []byte{}}}
 )
 
-// Case 58.
 func TestEventsHaveTheBytesOfTheExample(t *testing.T) {
 	b, err := AppendEvents(nil, goldenEvents...)
 	require.NoError(t, err)
@@ -36,7 +35,7 @@ func TestIDAndLengthAreLittleEndian(t *testing.T) {
 	require.Equal(t, list, b)
 }
 
-// Case 56: every prefix of a good datagram with two events.
+// Every prefix of a good datagram with two events.
 func TestDatagramCutAnywhereYieldsNoEvent(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		datagram := append(Header{Wide: wide, Type: TypeEvent}.AppendTo(nil), goldenList...)

@@ -79,7 +79,7 @@ func TestNarrowHeaderCarriesTheLow32Bits(t *testing.T) {
 	require.Equal(t, uint64(5), h.AckBits)
 }
 
-// Case 56: every prefix of a header.
+// Every prefix of a header.
 func TestHeaderIsAppendedInPlaceIfItFits(t *testing.T) {
 	for _, h := range []Header{{Type: 1}, {Type: 1, Wide: true}} {
 		size := len(h.AppendTo(nil))

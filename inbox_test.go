@@ -63,7 +63,6 @@ func TestWindowOfAnInboxBeginsAtZero(t *testing.T) {
 	}
 }
 
-// Case 13.
 func TestEventZeroBeforeEvent65535(t *testing.T) {
 	var b inbox
 	b.init(false)
@@ -76,7 +75,6 @@ func TestEventZeroBeforeEvent65535(t *testing.T) {
 	require.Equal(t, uint16(1), b.ids.base)
 }
 
-// Case 16.
 func TestEventZeroIsHandedOver(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
@@ -86,7 +84,6 @@ func TestEventZeroIsHandedOver(t *testing.T) {
 	}
 }
 
-// Case 26, for the filter.
 func TestCopyFromFarBackIsKnown(t *testing.T) {
 	w := windowAt(0, farSpan)
 	w.insertRange(0, 401)

@@ -391,7 +391,7 @@ func TestLaneNextDueFollowsADeadlineInARow(t *testing.T) {
 
 // Limits.
 
-// Case 77. 511 undelivered are fine; the lane never holds 512.
+// 511 undelivered are fine; the lane never holds 512.
 func TestLaneOverflowEndsOnceInsteadOfRepeatingAnError(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(255)
@@ -450,7 +450,6 @@ func TestLaneUnknownPriorityIsCritical(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Case 79.
 func TestLaneStallIsFoundThoughTheRestIsAlive(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
@@ -514,7 +513,6 @@ func TestLaneAnAckHandedInAfterAPausePreventsTheStall(t *testing.T) {
 
 // Receiving.
 
-// Case 70.
 func TestLaneDuplicatesAndGapsAreAnswered(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	for _, step := range []struct {
@@ -547,7 +545,6 @@ func TestLaneIDZeroIsNeverDelivered(t *testing.T) {
 	}
 }
 
-// Case 71.
 func TestLaneWildAckNeitherClearsTheQueueNorTouchesTheStall(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(3)
@@ -587,7 +584,6 @@ func TestLaneOldAckChangesNothing(t *testing.T) {
 	require.Equal(t, laneIDs(3, 3), l.due())
 }
 
-// Case 74.
 func TestLaneTheWholeWindowInOneAckIsNotAnAckOfNothing(t *testing.T) {
 	for _, n := range []int{1, 32, 33, 255, 256, 511} {
 		l := newLaneTest(t, LaneConfig{})
@@ -728,7 +724,6 @@ func TestLaneAfterTheEnd(t *testing.T) {
 
 // Time.
 
-// Case 75.
 func TestLaneRoundTripAboveTheResendTimeDoesNotChaseItself(t *testing.T) {
 	a, b := newLaneTest(t, LaneConfig{}), newLaneTest(t, LaneConfig{})
 	a.feed(10)
@@ -757,7 +752,6 @@ func TestLaneRoundTripAboveTheResendTimeDoesNotChaseItself(t *testing.T) {
 	a.wantNoDeadline()
 }
 
-// Case 81.
 func TestLaneResendBudgetDoesNotSwitchItselfOff(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(100)

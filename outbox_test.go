@@ -181,7 +181,7 @@ func TestArenaGoesAroundButNotIntoItsHead(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Case 68, for the memory: an event's bytes are those of Send, however often
+// An event's bytes are those of Send, however often
 // the arena grew, shrank and went around since.
 func TestOutboxKeepsTheBytesOfSend(t *testing.T) {
 	content := func(n int64, size int) []byte { return bytes.Repeat([]byte{byte(n)}, size) }

@@ -34,7 +34,7 @@ func TestSequenceNamesTheNumberAtMost32767Back(t *testing.T) {
 	}
 }
 
-// Case 19: an acknowledgement must not hit another entry through the index.
+// An acknowledgement must not hit another entry through the index.
 func TestSequencesThatShareAnIndexAreToldApart(t *testing.T) {
 	s := new(sentLog)
 	s.init(false)
@@ -49,7 +49,7 @@ func TestSequencesThatShareAnIndexAreToldApart(t *testing.T) {
 	require.False(t, ok && s.remembered(n), "65500 was never sent")
 }
 
-// Case 21, R12: neither 32767 ahead nor 32768 away is a sequence sent.
+// R12: neither 32767 ahead nor 32768 away is a sequence sent.
 func TestAckFromTheFarHalfIsNone(t *testing.T) {
 	s := sentSoFar(60)
 	for _, seq := range []uint16{60, 32826, 32827} {
@@ -204,7 +204,7 @@ func TestLogRemembersTheNewest(t *testing.T) {
 	})
 }
 
-// Case 17: what was never sent is no news to begin with.
+// What was never sent is no news to begin with.
 func TestBitsBeforeTheFirstDatagramAreNoNews(t *testing.T) {
 	s := sentSoFar(0)
 	ackNew, bitsNew := s.news(0, math.MaxUint64)
@@ -212,7 +212,7 @@ func TestBitsBeforeTheFirstDatagramAreNoNews(t *testing.T) {
 	require.Zero(t, bitsNew)
 }
 
-// Case 3, the other side: a sender of 0 … 4 reads 4 and 0b1101.
+// A sender of 0 … 4 reads 4 and 0b1101.
 func TestBitsOfTheWorkedExampleAreNewsOnce(t *testing.T) {
 	s := sentSoFar(0)
 	ackNew, bitsNew := s.news(4, 0b1101)
@@ -226,7 +226,7 @@ func TestBitsOfTheWorkedExampleAreNewsOnce(t *testing.T) {
 	require.Equal(t, uint64(0b0010), bitsNew, "2 came late")
 }
 
-// Case 37: the same acknowledgement comes again and again.
+// The same acknowledgement comes again and again.
 func TestAckIsNewsOnce(t *testing.T) {
 	s := sentSoFar(0)
 	for i := range 3 {
@@ -236,7 +236,7 @@ func TestAckIsNewsOnce(t *testing.T) {
 	}
 }
 
-// Case 74: 33 = 1 + 32.
+// 33 = 1 + 32.
 func TestWholeWindowInOneAckIsNews(t *testing.T) {
 	s := sentSoFar(0)
 	ackNew, bitsNew := s.news(32, math.MaxUint32)

@@ -149,7 +149,7 @@ func TestRefusedDatagramChangesNothingButACounter(t *testing.T) {
 	})
 }
 
-// Cases 22 and 56: a datagram that is dropped must not move the tracker.
+// A datagram that is dropped must not move the tracker.
 func TestBadDatagramFarAheadDoesNotPoisonTheTracker(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -297,7 +297,7 @@ func TestWithheldDatagramIsReadButNotAcknowledged(t *testing.T) {
 
 // --- R5: time
 
-// Case 42: a deadline sampled on a coarse tick.
+// Fault: a deadline sampled on a coarse tick.
 func TestHeartbeatIsDueAtExactlyItsTime(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -335,7 +335,7 @@ func TestAnyDatagramPutsTheHeartbeatOff(t *testing.T) {
 	p.wantDatagram(TypeHeartbeat)
 }
 
-// Case 44: a side that never sent must start by itself.
+// A side that never sent must start by itself.
 func TestFirstHeartbeatNeedsNoDatagramBefore(t *testing.T) {
 	p := solo(t, Config{})
 	p.advance(50 * ms)
@@ -345,7 +345,7 @@ func TestFirstHeartbeatNeedsNoDatagramBefore(t *testing.T) {
 	require.Zero(t, k.AckBits)
 }
 
-// Case 43: no flood.
+// No flood.
 func TestIdleSessionSendsOneHeartbeatASilence(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -411,7 +411,7 @@ func TestTimeoutIsInclusiveAndCountsFromTheStart(t *testing.T) {
 	p.wantErr(ErrTimeout)
 }
 
-// Case 46: any valid datagram keeps the session, whatever its type or arrival.
+// Any valid datagram keeps the session, whatever its type or arrival.
 func TestAnyValidDatagramRenewsTheTimeout(t *testing.T) {
 	for name, hear := range map[string]func(p *actor){
 		"Event":     func(p *actor) { p.hear(TypeEvent, eventList(Event{p.foreign, nil})...) },
@@ -465,7 +465,7 @@ func TestDatagramHandedInLateRevivesTheSession(t *testing.T) {
 	p.wantDeadline(6*time.Second + 50*ms)
 }
 
-// Case 50: a stall of the application just under the limit.
+// A stall of the application just under the limit.
 func TestPauseOfTheCallerIsNoTimeout(t *testing.T) {
 	p := solo(t, Config{})
 	p.sleepUntil(4900 * ms)
@@ -482,7 +482,7 @@ func TestPauseOfTheCallerIsNoTimeout(t *testing.T) {
 	p.wantAlive()
 }
 
-// Case 48: one step back must not underflow.
+// One step back must not underflow.
 func TestClockThatStepsBackFiresNothing(t *testing.T) {
 	for _, back := range []time.Duration{time.Nanosecond, ms, time.Hour, 100 * 365 * 24 * time.Hour} {
 		p := solo(t, Config{})
@@ -759,7 +759,7 @@ func TestEventsComeBeforeTheHeartbeatLowestIdFirst(t *testing.T) {
 	})
 }
 
-// Case 61: a message that can never fit blocks everything.
+// Fault: a message that can never fit blocks everything.
 func TestLargestEventFillsADatagramAndALargerOneIsRefused(t *testing.T) {
 	for wide, largest := range map[bool]int{false: 1177, true: 1173} {
 		p := solo(t, Config{Wide: wide})
@@ -939,7 +939,7 @@ func TestErrDoesNotFindTheTimeoutItself(t *testing.T) {
 
 // --- R7: leaving and ending
 
-// Case 54: what was queued just before the disconnect never arrived.
+// Fault: what was queued just before the disconnect never arrived.
 func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
@@ -1079,7 +1079,7 @@ func TestClosedSessionStillReceives(t *testing.T) {
 	})
 }
 
-// Case 52: the repeat of a control message must not be a new event.
+// The repeat of a control message must not be a new event.
 func TestFirstNewestDisconnectEndsTheSessionOnce(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -1170,7 +1170,7 @@ func TestEndedSessionAnswersEveryCallWithTheReason(t *testing.T) {
 	}
 }
 
-// Case 65: queues of a closed peer kept growing.
+// Fault: queues of a closed peer kept growing.
 func TestEndedSessionKeepsNoEvents(t *testing.T) {
 	p := solo(t, Config{})
 	p.sendN(200, 64)
@@ -1186,7 +1186,7 @@ func TestEndedSessionKeepsNoEvents(t *testing.T) {
 	require.Empty(t, p.s.channel.outbox.bytes.buf)
 }
 
-// Case 66: old counters leaked into the next connection.
+// Fault: old counters leaked into the next connection.
 func TestNewSessionIsNew(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for range 2 {
@@ -1237,7 +1237,7 @@ func TestDueBreaksOffAndGoesOn(t *testing.T) {
 
 // --- R8: stall
 
-// Case 79 for sessions: the connection looks fine, events never get through.
+// Fault: the connection looks fine, events never get through.
 func TestOldestEventThatWaitsTooLongEndsTheSession(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, off := range []bool{false, true} {
@@ -1420,7 +1420,7 @@ func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
 
 // --- long runs
 
-// Case 10 in short form, case 30, and the 15 s of play that R1 speaks of.
+// The 15 s of play that R1 speaks of, through a storm.
 func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, ordered := range []bool{false, true} {
@@ -1481,7 +1481,7 @@ func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 	})
 }
 
-// Case 30: acks travel on anything.
+// Acks travel on anything.
 func TestOneWayEventsAreAcknowledgedByHeartbeats(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide, Backlog: 300})
@@ -1501,7 +1501,7 @@ func TestOneWayEventsAreAcknowledgedByHeartbeats(t *testing.T) {
 	})
 }
 
-// Case 64: lost heartbeats are nobody's business.
+// Lost heartbeats are nobody's business.
 func TestLostHeartbeatsCostNothing(t *testing.T) {
 	a, b := duo(t, Config{})
 	for range 90 {
