@@ -253,6 +253,16 @@ func hostile(wide bool) map[string][]byte {
 	}
 }
 
+// Whatever room there is behind the events that dst holds already.
+func TestMalformedListMakesNoRoom(t *testing.T) {
+	list, err := AppendEvents(nil, make([]Event, 5)...)
+	require.NoError(t, err)
+	for room := range 12 {
+		dst := make([]Event, min(room, 6), room)
+		require.Zero(t, allocations(10, func() { ParseEvents(dst, list[:len(list)-1]) }))
+	}
+}
+
 // What must be remembered of datagrams sent depends on the rate, the verdicts and
 // the losses. The log keeps room for it; it is not given back at every trim only to
 // be taken again.
