@@ -610,6 +610,19 @@ func TestWholeWindowInOneAck(t *testing.T) {
 		p.wantInFlight(1) // the one before the window
 		p.sleep(100 * ms)
 		p.wantEventsOut(0)
+
+		p = solo(t, Config{Wide: wide})
+		for i := range window {
+			p.send("x")
+			p.wantEventsOut(uint16(i))
+		}
+		p.ack(uint16(window)-1, math.MaxUint64)
+		p.wantInFlight(0)
+		for range 4 {
+			p.sleep(50 * ms)
+			p.wantDatagram(TypeHeartbeat)
+			p.wantNothing()
+		}
 	}
 }
 
