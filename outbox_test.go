@@ -323,3 +323,31 @@ func TestLogOfCopiesGrowsOnlyWhenAllAreNeeded(t *testing.T) {
 	require.Len(t, c.outbox.runs, minEvents)
 	require.Equal(t, minEvents, c.outbox.mostRuns.now)
 }
+
+// What a datagram carries in a row takes one place in the log, new or sent again,
+// in one list or in two.
+func TestEventsInARowAreOneRun(t *testing.T) {
+	c, clock := newChannel(t, Config{})
+	lists := func(sizes ...int) {
+		h, _ := c.NextHeader(TypeEvent)
+		for _, size := range sizes {
+			require.Len(t, c.AppendDueEvents(nil, h.Sequence, size), size)
+		}
+	}
+	for range 9 {
+		c.Send(make([]byte, 10))
+	}
+	lists(1+5*14, 1+4*14)
+	require.EqualValues(t, 1, c.outbox.endRun)
+	for range 4 {
+		c.Send(make([]byte, 10))
+	}
+	clock.Advance(100 * ms)
+	lists(1+7*14, 1+6*14) // nine copies and four new ones
+	require.EqualValues(t, 2, c.outbox.endRun)
+	require.Equal(t, run{first: 0, seq: 1, n: 13}, *c.outbox.runs.At(1))
+	lists()
+	c.Send(nil)
+	lists(1 + 4)
+	require.EqualValues(t, 3, c.outbox.endRun, "another datagram")
+}
