@@ -177,7 +177,7 @@ func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier
 			c.stats.EventsResent++
 		}
 	}
-	if room && o.freshDue() {
+	if room {
 		number := o.fresh
 		end := min(o.end, o.base+nearSpan, number+int64(maxListEvents-count))
 		at := o.runFor(number, first)
@@ -245,7 +245,6 @@ func (o *outbox) noteRun(at, number int64, n int, seq uint16, s *sentLog) {
 // releaseRuns drops the oldest runs that nobody will ask for: their events are
 // delivered, or their datagram is forgotten and the cursors are past them.
 func (o *outbox) releaseRuns(s *sentLog) {
-	o.notePeaks()
 	for _, c := range []*cursor{&o.resends, &o.near, &o.far} {
 		o.live(c)
 	}
@@ -323,7 +322,7 @@ func (o *outbox) settle() {
 	}
 }
 
-// notePeaks must be called before anything is let go.
+// notePeaks notes what the outbox holds, before events are let go.
 func (o *outbox) notePeaks() {
 	o.mostEvents.note(int(o.end - o.base))
 	o.mostBytes.note(o.bytes.used())
