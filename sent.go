@@ -119,6 +119,7 @@ func (s *sentLog) add(t Type, now int64) (seq uint16) {
 // where there is no room for them.
 func (s *sentLog) resize(n int) {
 	s.first = max(s.first, s.count-int64(n))
+	s.open = max(s.open, s.first)
 	s.stamps = s.stamps.Resized(n, s.first, s.count)
 	if s.types != nil {
 		s.types = s.types.Resized(n, s.first, s.count)

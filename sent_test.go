@@ -187,6 +187,7 @@ func TestLogRemembersTheNewest(t *testing.T) {
 				s.resize(size)
 				first = max(first, len(sent)-size)
 			}
+			require.EqualValues(t, first, s.open, "the oldest, as nobody looks for verdicts")
 			for n := int64(-3); n < int64(len(sent)); n++ {
 				require.Equal(t, n >= int64(first), s.remembered(n))
 				if n < int64(first) {
@@ -396,7 +397,7 @@ func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 
 // However long verdicts take.
 func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
-	p := solo(t, Config{LossDelay: time.Hour, Timeout: time.Hour})
+	p := solo(t, Config{LossDelay: time.Hour, Timeout: 2 * time.Hour, Outcomes: true})
 	for range 300 { // not acknowledged at once: more is remembered
 		p.emit(TypeInput)
 	}
@@ -410,6 +411,38 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 		p.ack(k.Sequence, 0)
 	}
 	require.Len(t, p.s.channel.sent.stamps, minRememberedSent)
+
+	p.fetchOutcomes()
+	p.outcomes = nil
+	k := p.emit(TypeInput)
+	p.sleep(time.Hour) // for the first verdict: all before it are long forgotten
+	p.wantOutcome(Outcome{Sequence: k.Sequence, Type: TypeInput})
+	p.wantNoOutcome()
+}
+
+func TestOutcomesSurviveThatTheirQueueShrinks(t *testing.T) {
+	var q outcomeQueue
+	for n := range uint16(100) {
+		q.push(Outcome{Sequence: n})
+	}
+	for range 100 {
+		q.pop()
+	}
+	for n := range uint16(3) {
+		q.push(Outcome{Sequence: n})
+	}
+	for range 3 {
+		q.trim()
+	}
+	require.Len(t, q.ring, minOutcomes)
+	for n := uint16(3); n < 100; n++ {
+		q.push(Outcome{Sequence: n})
+	}
+	for n := range uint16(100) {
+		o, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, n, o.Sequence)
+	}
 }
 
 // What was in flight in a busy moment is given back, wherever that ends between

@@ -961,6 +961,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 			require.Empty(t, k.payload)
 			left = append(left, k)
 			a.wantAlive()
+			a.s.Close() // says nothing new
 		}
 		a.wantNothing()
 		a.wantErr(ErrClosed)

@@ -15,7 +15,6 @@ const trimPeriod = 3 * int64(time.Second)
 // trim gives back memory that was not needed lately.
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trimPeriod)
-	c.judgeOldest(now)
 	c.trimSent(now)
 	if c.outbox.trim() {
 		c.sent.cargo = nil
