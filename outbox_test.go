@@ -33,8 +33,8 @@ func TestPeakOfAnOutboxIsWhatItHolds(t *testing.T) {
 	o.add(nil)
 	o.get(1000).delivered, o.fresh = true, 1002
 	o.settle()
-	require.Equal(t, 2, o.mostEvents.now)
-	require.Equal(t, 10, o.mostBytes.now)
+	require.EqualValues(t, 2, o.mostEvents.now)
+	require.EqualValues(t, 10, o.mostBytes.now)
 }
 
 // An arena begins with room for an event and a byte more, and doubles.
@@ -321,7 +321,7 @@ func TestLogOfCopiesGrowsOnlyWhenAllAreNeeded(t *testing.T) {
 	require.Equal(t, 1, c.InFlight())
 	carry()
 	require.Len(t, c.outbox.runs, minEvents)
-	require.Equal(t, minEvents, c.outbox.mostRuns.now)
+	require.EqualValues(t, minEvents, c.outbox.mostRuns.now)
 }
 
 // What a datagram carries in a row takes one place in the log, new or sent again,

@@ -41,14 +41,15 @@ func (c *channel) trimSent(now int64) {
 }
 
 // peak is the most that something held in this trim period and the one before.
-type peak struct{ now, before int }
+// No session holds 2³¹ of anything.
+type peak struct{ now, before int32 }
 
-func (p *peak) note(n int) { p.now = max(p.now, n) }
+func (p *peak) note(n int) { p.now = max(p.now, int32(n)) }
 
 // pass begins a new period, with n held already, and returns the peak until then.
 func (p *peak) pass(n int) (most int) {
-	most = max(p.now, p.before)
-	*p = peak{now: n, before: p.now}
+	most = int(max(p.now, p.before))
+	*p = peak{now: int32(n), before: p.now}
 	return most
 }
 
