@@ -6,7 +6,7 @@ const bundleOverhead = 1
 // parseBundle reads the payload of a Bundle: the inner type, a list of events
 // as in an Event datagram, then the application's payload.
 func parseBundle(dst []Event, payload []byte) (inner Type, events []Event, rest []byte, err error) {
-	if len(payload) == 0 || !Type(payload[0]).application() {
+	if len(payload) == 0 || len(payload) > maxListSize || !Type(payload[0]).application() {
 		return 0, dst, nil, ErrPayload
 	}
 	events, rest, ok := parseList(dst, payload[bundleOverhead:], true)

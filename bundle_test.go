@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,11 @@ func TestBundleWithABadListIsRefused(t *testing.T) {
 	requireBundleRefused(t, []byte{3, 0, 1, 2, 3, 4})
 	requireBundleRefused(t, []byte{3, 1, 0, 0, 2, 0, 0xAA})
 	requireBundleRefused(t, []byte{3, 255, 0, 0, 0, 0})
+
+	longest := append(slices.Clone(goldenBundle), make([]byte, maxListSize-len(goldenBundle))...)
+	_, _, _, err := parseBundle(nil, longest)
+	require.NoError(t, err)
+	requireBundleRefused(t, append(longest, 0)) // than any datagram's
 }
 
 // An event that was resent twice goes by itself, also where an older one that was

@@ -439,7 +439,9 @@ func (c *ReliableChannel) EventsDue(max int) bool {
 // nothing, if none is due and fits. seq is the sequence, from NextHeader, of the
 // datagram that will carry it. One datagram may get several lists as long as no
 // other gets one in between and not all of its events were delivered meanwhile; one
-// that is acknowledged or taken for lost already gets none.
+// that is acknowledged or taken for lost already gets none. Receive takes a
+// datagram's events as one list, of at most 255: where there were several, the peer
+// makes one of them, or all but the first are lost as parts of a duplicate.
 func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byte {
 	now := c.time.read()
 	if c.err != nil {

@@ -23,7 +23,7 @@
 //	for each datagram that has arrived in inBuf {
 //		in, err := s.Receive(inBuf[:n]) // err: invalid or foreign, and dropped
 //		for _, event := range in.Events { … }
-//		if in.Latest { … in.Payload … }
+//		if in.Latest { … in.Payload, of in.Type … }
 //		for datagram := range s.Due(outBuf) { conn.Write(datagram) }
 //	}
 //	s.Send(event) // while s.Room() > 0: one too many ends the session
@@ -43,7 +43,7 @@
 //     peer sends events again that had arrived.
 //   - For state of which only the newest counts check [Incoming].Latest, not
 //     Arrival: a snapshot that is late behind a heartbeat is still the latest
-//     snapshot.
+//     snapshot. It is latest of its Type: a Connect is, too.
 //   - Take a fresh random token for each session. With an old one, everything
 //     the peer sends looks stale.
 //   - Both directions share the token, so a datagram that is reflected to its

@@ -29,7 +29,7 @@ func (p *player) pump(event, state []byte) error {
 		for _, event := range incoming.Events {
 			p.onEvent(event.Data) // exactly once
 		}
-		if incoming.Latest {
+		if incoming.Latest && incoming.Type == ackbits.TypeInput { // Connect is latest, too
 			p.onState(incoming.Payload) // newer than all states before
 		}
 		p.flush() // acknowledges in time when many arrive at once

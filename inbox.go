@@ -1,10 +1,6 @@
 package ackbits
 
-import (
-	"math/bits"
-
-	"github.com/ackbits/ackbits/internal/ring"
-)
+import "math/bits"
 
 // The receiver's window of event ids (R1): ids from the oldest missing one on
 // are judged by whether they were received, those before it are old.
@@ -181,12 +177,9 @@ type inbox struct {
 	ordered bool
 	parsed  []Event // of the datagram at hand
 
-	// Ordered: copies of the events ahead of a gap, by id, and buffers for them.
-	// What was handed over is lent until the next datagram.
-	waiting [][]byte
-	ahead   int // of them in use
-	lent    [][]byte
-	spare   [][]byte
+	// Ordered:
+	reorder *reorder // nil while nothing was ahead of a gap lately
+	ahead   int      // how many events are
 	out     []Event
 
 	mostEvents, mostAhead peak
@@ -219,8 +212,9 @@ func (b *inbox) take(events []Event) (out []Event, fresh int) {
 }
 
 func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
-	b.spare = append(b.spare, b.lent...)
-	b.lent = b.lent[:0]
+	if b.reorder != nil {
+		b.reorder.reclaim()
+	}
 	b.out = b.out[:0]
 	for _, e := range events {
 		next := b.ids.base
@@ -234,48 +228,22 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 		}
 		b.out = append(b.out, e)
 		for next++; next != b.ids.base; next++ {
-			data := b.waiting[next%nearSpan]
-			b.waiting[next%nearSpan] = nil
 			b.ahead--
-			b.lent = append(b.lent, data)
-			b.out = append(b.out, Event{next, data})
+			b.out = append(b.out, Event{next, b.reorder.release(next)})
 		}
 	}
 	b.mostEvents.note(len(b.out))
 	return b.out, fresh
 }
 
-// minBuffer is the least that a copy of an event ahead of a gap takes, so that
-// events of about one size soon find a buffer that fits.
-const minBuffer = 64
-
 // keep copies an event that is ahead of a gap.
 func (b *inbox) keep(e Event) {
-	if b.waiting == nil {
-		b.waiting = make([][]byte, nearSpan)
+	if b.reorder == nil {
+		b.reorder = new(reorder)
 	}
-	buf := b.buffer(len(e.Data))
-	b.waiting[e.ID%nearSpan] = append(buf[:0], e.Data...)
+	b.reorder.keep(e)
 	b.ahead++
 	b.mostAhead.note(b.ahead)
-}
-
-// buffer returns the smallest spare buffer that n bytes fit into, so that a rare
-// large event does not make one after the other grow.
-func (b *inbox) buffer(n int) []byte {
-	best := -1
-	for i, buf := range b.spare {
-		if cap(buf) >= n && (best < 0 || cap(buf) < cap(b.spare[best])) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return make([]byte, 0, ring.Ceil(max(n, minBuffer)))
-	}
-	buf, last := b.spare[best], len(b.spare)-1
-	b.spare[best] = b.spare[last]
-	b.spare = b.spare[:last]
-	return buf
 }
 
 // trim gives back memory that was not needed lately. What was handed over stays
@@ -288,9 +256,8 @@ func (b *inbox) trim() {
 	}
 	ahead := b.mostAhead.pass(b.ahead)
 	if ahead == 0 {
-		b.waiting, b.lent, b.spare = nil, nil, nil
-	} else if n := roomFor(ahead, 1); n < len(b.spare) { // some are lent besides
-		clear(b.spare[n:])
-		b.spare = b.spare[:n]
+		b.reorder = nil
+	} else {
+		b.reorder.shrink(roomFor(ahead, 1)) // some are lent besides
 	}
 }

@@ -429,15 +429,13 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	takeAll(&b, 3, 2, 1)
 	b.trim()
 	b.trim()
-	require.NotNil(t, b.waiting, "events wait")
+	require.NotNil(t, b.reorder, "events wait")
 	b.parsed = make([]Event, 0, 1)
 	require.Len(t, takeAll(&b, 0), 4)
 	b.trim() // the busy period ends
 	b.trim() // and a quiet one
 	b.trim() // and another
-	require.Nil(t, b.waiting)
-	require.Nil(t, b.lent)
-	require.Nil(t, b.spare)
+	require.Nil(t, b.reorder)
 	require.Nil(t, b.out)
 	require.Zero(t, cap(b.parsed))
 }
@@ -450,25 +448,11 @@ func TestTrimKeepsAsManySpareBuffersAsWereNeeded(t *testing.T) {
 	b.trim()
 	takeAll(&b, 6)
 	takeAll(&b, 5)
-	require.Len(t, b.spare, 3)
+	require.Equal(t, 3, b.reorder.spares)
 	b.trim()
-	require.Len(t, b.spare, 3, "four waited in the period before")
+	require.Equal(t, 3, b.reorder.spares, "four waited in the period before")
 	b.trim()
-	require.Len(t, b.spare, 2, "one waited in the period before, and one may be lent")
-}
-
-func TestCopyOfAWaitingEventTakesTheSmallestBufferThatFits(t *testing.T) {
-	var b inbox
-	for _, size := range []int{256, 64, 128, 64, 256} {
-		b.spare = append(b.spare, make([]byte, 0, size))
-	}
-	for _, tc := range []struct{ n, size, left int }{
-		{65, 128, 4}, {64, 64, 3}, {0, 64, 2}, {1, 256, 1}, {257, 512, 1}, {256, 256, 0},
-		{0, 64, 0}, {64, 64, 0}, {65, 128, 0}, {1177, 2048, 0},
-	} {
-		require.Equal(t, tc.size, cap(b.buffer(tc.n)), tc)
-		require.Len(t, b.spare, tc.left, tc)
-	}
+	require.Equal(t, 2, b.reorder.spares, "one waited in the period before, and one may be lent")
 }
 
 func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {

@@ -252,7 +252,7 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 	s.wait(6 * time.Second)
 	s.due(1)
 	require.ErrorIs(t, s.ends[1].Err(), ErrTimeout)
-	require.Nil(t, s.ends[1].channel.inbox.waiting)
+	require.Nil(t, s.ends[1].channel.inbox.reorder)
 
 	s = newScar(t, Config{Ordered: true}) // and where it comes after all
 	s.send(0, "missing")
@@ -266,12 +266,11 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 	s.exchange(5, scarTick)
 	require.Len(t, s.got[1], 201)
 	require.Zero(t, s.ends[1].channel.inbox.ahead)
-	for _, data := range s.ends[1].channel.inbox.waiting {
+	for _, data := range s.ends[1].channel.inbox.reorder.waiting {
 		require.Nil(t, data)
 	}
 	s.exchange(10*60, scarTick)
-	require.Nil(t, s.ends[1].channel.inbox.waiting)
-	require.Nil(t, s.ends[1].channel.inbox.spare)
+	require.Nil(t, s.ends[1].channel.inbox.reorder)
 }
 
 // mas-bandwidth/yojimbo#82: above 15 ms of round trip every reliable message was

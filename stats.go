@@ -16,7 +16,7 @@ type Stats struct {
 	Lost            uint64 // presumed lost, even if acknowledged later
 	LateAcks        uint64 // acknowledgements of datagrams counted in Lost
 	OutcomesDropped uint64 // outcomes pushed out of the queue, see NextOutcome
-	Undecided       int    // datagrams sent whose fate is still open
+	Undecided       int    // datagrams sent whose fate is still open; after the end only NextOutcome judges
 
 	// Of datagrams received.
 	Duplicates uint64 // Arrival was Duplicate
