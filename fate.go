@@ -102,19 +102,12 @@ func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 func (c *channel) makeRoom(now int64) {
 	n := len(c.sent.stamps)
 	switch {
-	case !c.mustRemember(c.sent.first, now):
+	case n >= rememberedSent && !c.awaited(c.sent.first, now):
 	case n < maxRememberedSent:
 		c.sent.resize(2 * n)
 	case c.sent.open == c.sent.first:
 		c.lose()
 	}
-}
-
-// mustRemember reports whether a datagram may still be acknowledged to some
-// purpose once the next one is sent.
-func (c *channel) mustRemember(number, now int64) bool {
-	lately := c.sent.count-number < rememberedSent && *c.sent.stamps.At(number)&fateMask != delivered
-	return lately || c.awaited(number, now)
 }
 
 // awaited reports whether a datagram must be remembered however many are sent

@@ -152,7 +152,7 @@ func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 			c.outbox.get(0).delivered = true
 			c.outbox.base++
 		}
-		require.Equal(t, tc.want, c.mustRemember(oldest, tc.now), tc)
+		require.Equal(t, tc.want, c.awaited(oldest, tc.now), tc)
 	}
 }
 
