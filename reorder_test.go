@@ -8,13 +8,13 @@ import (
 
 func TestCopyOfAWaitingEventTakesTheSmallestBufferThatFits(t *testing.T) {
 	var r reorder
-	for _, size := range []int{256, 64, 128, 64, 256} {
+	for _, size := range []int{256, 64, 128, 64, 2048, 256} {
 		r.lent = append(r.lent, make([]byte, 3, size))
 	}
 	r.reclaim()
 	for _, tc := range []struct{ n, size, left int }{
-		{65, 128, 4}, {64, 64, 3}, {0, 64, 2}, {1, 256, 1}, {257, 512, 1}, {256, 256, 0},
-		{0, 64, 0}, {64, 64, 0}, {65, 128, 0}, {MaxEventSize, 2048, 0},
+		{65, 128, 5}, {64, 64, 4}, {0, 64, 3}, {1, 256, 2}, {256, 256, 1}, {257, 2048, 0},
+		{257, 512, 0}, {0, 64, 0}, {64, 64, 0}, {65, 128, 0}, {MaxEventSize, 2048, 0},
 	} {
 		buf := r.buffer(tc.n)
 		require.Empty(t, buf)
