@@ -225,8 +225,8 @@ func (o *outbox) runFor(number, first int64) (at int64) {
 	return o.endRun
 }
 
-// noteRun notes that a datagram carries n events, the first of which is given, in the
-// run that runFor returned.
+// noteRun notes that a datagram carries n events, the first of which is given, in
+// the run that runFor returned.
 func (o *outbox) noteRun(at, number int64, n int, seq uint16, s *sentLog) {
 	if at < o.endRun {
 		o.runs.At(at).n += uint16(n)

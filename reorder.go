@@ -64,10 +64,11 @@ func (r *reorder) buffer(n int) []byte {
 	return make([]byte, 0, minBuffer<<least)
 }
 
-// shrink keeps n spare buffers: the larger ones, which fit what smaller ones do.
+// shrink keeps at most n spare buffers: the larger ones, which fit what smaller ones do.
 func (r *reorder) shrink(n int) {
-	for class, bufs := range r.spare {
-		left := max(0, len(bufs)-max(0, r.spares-n))
+	for class := 0; r.spares > n; class++ {
+		bufs := r.spare[class]
+		left := max(0, len(bufs)-(r.spares-n))
 		r.spares -= len(bufs) - left
 		clear(bufs[left:])
 		r.spare[class] = bufs[:left]

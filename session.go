@@ -392,8 +392,8 @@ func (s *Session) Deadline() (t time.Time, ok bool) {
 // Close begins to leave. From then on there is no timeout, stall, resend or
 // heartbeat: AppendDue returns the events that were never sent, as far as the
 // span allows, then three Disconnects, all at once, and then ends the session with
-// ErrClosed. Until then Receive works in full. Events sent just before go out once: to be
-// sure of them, wait until InFlight is 0 first.
+// ErrClosed. Until then Receive works in full. Events sent just before go out once:
+// to be sure of them, wait until InFlight is 0 first.
 func (s *Session) Close() {
 	now := s.time.read()
 	if s.channel.err != nil || s.live.leaving {
