@@ -276,6 +276,8 @@ func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 		{"500 a second, 5 % lost", 2 * ms, 1030 * ms, 20},
 		{"60 a second, verdicts after 8.8 s", time.Second / 60, 8800 * ms, 10},
 		{"60 a second, one lost in 10 s", time.Second / 60, time.Second, 600},
+		{"60 a second, one lost in 30 s", time.Second / 60, time.Second, 1800},
+		{"500 a second, one lost in 30 s", 2 * ms, time.Second, 15000},
 	} {
 		for _, outcomes := range []bool{false, true} {
 			cfg := Config{Clock: &ManualClock{}, LossDelay: tc.lossDelay, Outcomes: outcomes}
@@ -304,6 +306,89 @@ func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 			}
 			require.Zero(t, allocations(tenSeconds, step), "%s, outcomes %v", tc.name, outcomes)
 			require.Positive(t, ends[0].Stats().Lost)
+		}
+	}
+}
+
+// A loss takes memory: for what waits behind it, and until it is known. A link that
+// loses one datagram in a while takes it once, and so does one that seldom has an
+// event to send.
+func TestRareLossesAndEventsAllocateNothing(t *testing.T) {
+	for _, tc := range []struct {
+		events, ticks int // so many events in so many ticks
+		loss          int // one datagram in so many ticks, each way
+	}{
+		{1, 3, 600}, {1, 1, 600}, {3, 1, 1200}, {1, 600, 600},
+	} {
+		for name, cfg := range map[string]Config{
+			"plain":      {},
+			"ordered":    {Ordered: true},
+			"adaptive":   {Adaptive: true},
+			"everything": {Wide: true, Ordered: true, Outcomes: true, Backlog: 100, Adaptive: true, Bundle: true, EventRate: 50_000},
+		} {
+			t.Run(fmt.Sprintf("%s, %d in %d ticks, one lost in %d", name, tc.events, tc.ticks, tc.loss), func(t *testing.T) {
+				clock := &ManualClock{}
+				cfg.Clock = clock
+				var ends [2]*Session
+				for i := range ends {
+					var err error
+					ends[i], err = NewSession(cfg)
+					require.NoError(t, err)
+				}
+				const delay = 3 // ticks
+				type slot struct {
+					bytes [2][MaxDatagramSize]byte
+					sizes []int
+				}
+				var links [2][delay]slot
+				for i := range links {
+					for j := range links[i] {
+						links[i][j].sizes = make([]int, 0, 2)
+					}
+				}
+				n := 0
+				send := func(i int, datagram []byte) {
+					slot := &links[i][n%delay]
+					if n%tc.loss == 100*i {
+						return
+					}
+					slot.sizes = append(slot.sizes, copy(slot.bytes[len(slot.sizes)][:], datagram))
+				}
+				var in, out [MaxDatagramSize]byte
+				step := func() {
+					n++
+					clock.Advance(tick)
+					for i, s := range ends {
+						slot := &links[1-i][n%delay]
+						for k, size := range slot.sizes {
+							s.Receive(in[:copy(in[:], slot.bytes[k][:size])])
+						}
+						slot.sizes = slot.sizes[:0]
+						if n%tc.ticks == 0 {
+							for k := range tc.events {
+								s.Send(in[:20+n%7+k])
+							}
+						}
+					}
+					for i, s := range ends {
+						datagram, _, _ := s.AppendDatagram(out[:0], TypeSnapshot, in[:100])
+						send(i, datagram)
+						for datagram := range s.Due(out[:]) {
+							send(i, datagram)
+						}
+						for _, ok := s.NextOutcome(); ok; _, ok = s.NextOutcome() {
+						}
+					}
+				}
+				for range 60 * 60 {
+					step()
+				}
+				require.Zero(t, allocations(60*60, step))
+				for _, s := range ends {
+					require.NoError(t, s.Err())
+					require.Greater(t, s.Stats().Lost, uint64(4))
+				}
+			})
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ackbits/ackbits/internal/ring"
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
@@ -56,6 +55,7 @@ type channel struct {
 	outbox      outbox
 	inbox       inbox
 	outcomes    outcomeQueue
+	losses      losses
 	resendDelay int64
 	patience    int64 // until a copy that is sent now may call for something
 	lossDelay   int64
@@ -95,7 +95,6 @@ func (c *channel) end(reason error) {
 	c.err = reason
 	c.outbox.clear()
 	c.inbox = inbox{}
-	c.sent.cargo = nil
 }
 
 // send queues an event.
@@ -227,10 +226,7 @@ func (c *channel) appendDueEvents(dst []byte, seq uint16, limit int, in carrier,
 	c.quietUntil = min(c.quietUntil, saturatingAdd(now, c.patience))
 	c.stirred = c.adapt != nil || o.freshDue()
 	if filled && *s&carriesEvents == 0 {
-		if c.sent.cargo == nil {
-			c.sent.cargo = make(ring.Ring[uint32], len(c.sent.stamps))
-		}
-		*c.sent.cargo.At(n) = uint32(first)
+		o.cargo.load(n, first, c.sent.first, first == o.firstRun)
 		*s |= carriesEvents
 	}
 	return out

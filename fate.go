@@ -84,8 +84,10 @@ func (c *channel) confirm(number int64, now int64) (first bool, events int) {
 	}
 	*s = *s&^fateMask | delivered
 	c.sent.most.note(int(c.sent.count - number))
-	if *s&carriesEvents != 0 && c.sent.cargo != nil {
-		events = c.outbox.deliver(*c.sent.cargo.At(number), uint16(number))
+	if *s&carriesEvents != 0 {
+		if run, ok := c.outbox.cargo.of(number); ok {
+			events = c.outbox.deliver(run, uint16(number))
+		}
 	}
 	return true, events
 }
@@ -106,7 +108,7 @@ func (c *channel) makeRoom(now int64) {
 	case n < maxRememberedSent:
 		c.sent.resize(2 * n)
 	case c.sent.open == c.sent.first:
-		c.lose()
+		c.lose(now)
 	}
 }
 
@@ -117,8 +119,8 @@ func (c *channel) awaited(number, now int64) bool {
 	case undecided:
 		return true
 	case lost:
-		return s&carriesEvents != 0 && now-s.sentAt() < lateMemory &&
-			c.sent.cargo != nil && c.outbox.awaits(*c.sent.cargo.At(number), uint16(number))
+		run, ok := c.outbox.cargo.of(number)
+		return ok && s&carriesEvents != 0 && now-s.sentAt() < lateMemory && c.outbox.awaits(run, uint16(number))
 	}
 	return false
 }
@@ -141,7 +143,7 @@ func (c *channel) judgeOldest(now int64) {
 		if s&fateMask != undecided {
 			c.sent.open++
 		} else if now-s.sentAt() >= patience {
-			c.lose()
+			c.lose(now)
 		} else {
 			c.judgeFrom = saturatingAdd(s.sentAt(), c.lossDelay)
 			return
@@ -154,9 +156,10 @@ func (c *channel) judgeOldest(now int64) {
 }
 
 // lose takes the oldest undecided datagram for lost.
-func (c *channel) lose() {
+func (c *channel) lose(now int64) {
 	*c.sent.stamps.At(c.sent.open) |= lost
-	c.sent.lossyUntil = c.sent.count + lossyFor
+	c.losses.reach.note(int(c.sent.count - c.sent.open))
+	c.losses.until = saturatingAdd(now, lossyFor)
 	c.stats.Lost++
 	if c.sent.types != nil {
 		c.report(c.sent.open, Outcome{})

@@ -170,6 +170,9 @@ func (w *idWindow) admitsOneByOne(events []Event) bool {
 	return true
 }
 
+// minParsed is the room for lists that an inbox keeps once it had one.
+const minParsed = 1
+
 // inbox takes in events: each once (I3), with Ordered in the order of their
 // ids.
 type inbox struct {
@@ -179,10 +182,9 @@ type inbox struct {
 
 	// Ordered:
 	reorder *reorder // nil while nothing was ahead of a gap lately
-	ahead   int      // how many events are
 	out     []Event
 
-	mostEvents, mostAhead peak
+	mostEvents peak
 }
 
 func (b *inbox) init(ordered bool) {
@@ -213,7 +215,7 @@ func (b *inbox) take(events []Event) (out []Event, fresh int) {
 
 func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 	if b.reorder != nil {
-		b.reorder.reclaim()
+		b.reorder.reclaim(b.ids.base)
 	}
 	b.out = b.out[:0]
 	for _, e := range events {
@@ -223,12 +225,14 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 		}
 		fresh++
 		if e.ID != next {
-			b.keep(e)
+			if b.reorder == nil {
+				b.reorder = newReorder()
+			}
+			b.reorder.keep(e, next)
 			continue
 		}
 		b.out = append(b.out, e)
 		for next++; next != b.ids.base; next++ {
-			b.ahead--
 			b.out = append(b.out, Event{next, b.reorder.release(next)})
 		}
 	}
@@ -236,28 +240,16 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 	return b.out, fresh
 }
 
-// keep copies an event that is ahead of a gap.
-func (b *inbox) keep(e Event) {
-	if b.reorder == nil {
-		b.reorder = new(reorder)
-	}
-	b.reorder.keep(e)
-	b.ahead++
-	b.mostAhead.note(b.ahead)
-}
-
 // trim gives back memory that was not needed lately. What was handed over stays
 // valid: its buffers are let go of, not reused.
 func (b *inbox) trim() {
 	b.ids.narrow()
-	if n := roomFor(b.mostEvents.pass(0), 1); n < cap(b.parsed) {
+	busy := b.mostEvents.any()
+	if n := roomFor(b.mostEvents.pass(0, modestEvents, busy), minParsed); n < cap(b.parsed) {
 		b.parsed = make([]Event, 0, n)
 		b.out = nil
 	}
-	ahead := b.mostAhead.pass(b.ahead)
-	if ahead == 0 {
+	if b.reorder != nil && b.reorder.trim(b.ids.base, busy) {
 		b.reorder = nil
-	} else {
-		b.reorder.shrink(roomFor(ahead, 1)) // some are lent besides
 	}
 }

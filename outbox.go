@@ -62,6 +62,7 @@ type outbox struct {
 	resends  cursor
 	near     cursor // the copies ahead of a loss, with Adaptive only
 	far      cursor
+	cargo    cargo // which of them a datagram carries
 	due      idSet // events of which a further copy is due
 
 	mostEvents, mostBytes, mostRuns peak
@@ -69,11 +70,9 @@ type outbox struct {
 
 func (o *outbox) get(number int64) *pending { return o.events.At(number) }
 
-// The first sizes of an outbox's rings: enough for a game's usual tick.
-const (
-	minEvents = 8
-	minBytes  = 256
-)
+// minEvents is the least that the rings of an outbox take, and what a quiet one
+// keeps for the next event.
+const minEvents = 2
 
 // add queues an event.
 func (o *outbox) add(event []byte) (id uint16) {
@@ -82,7 +81,7 @@ func (o *outbox) add(event []byte) (id uint16) {
 	}
 	start, ok := o.bytes.alloc(len(event))
 	if !ok {
-		o.moveBytes(ring.Ceil(max(2*len(o.bytes.buf), o.bytes.used()+len(event)+1, minBytes)))
+		o.moveBytes(o.bytes.larger(len(event)))
 		start, _ = o.bytes.alloc(len(event))
 	}
 	copy(o.bytes.buf[start:], event)
@@ -329,21 +328,22 @@ func (o *outbox) notePeaks() {
 	o.mostRuns.note(int(o.endRun - o.firstRun))
 }
 
-// trim gives back memory that was not needed lately, and reports whether there
-// were no events at all.
-func (o *outbox) trim() (idle bool) {
+// trim gives back memory that was not needed lately.
+func (o *outbox) trim() {
 	o.notePeaks()
-	events := o.mostEvents.pass(int(o.end - o.base))
-	if n := roomFor(events, minEvents); n < len(o.events) {
+	busy := o.mostEvents.any()
+	if n := roomFor(o.mostEvents.pass(int(o.end-o.base), modestEvents, busy), minEvents); n < len(o.events) {
 		o.events = o.events.Resized(n, o.base, o.end)
 	}
-	if n := roomFor(o.mostBytes.pass(o.bytes.used()), minBytes); n < len(o.bytes.buf) {
+	if n := roomFor(o.mostBytes.pass(o.bytes.used(), modestBytes, busy), minBytes); n < len(o.bytes.buf) {
 		o.moveBytes(n)
 	}
-	if n := roomFor(o.mostRuns.pass(int(o.endRun-o.firstRun)), minEvents); n < len(o.runs) {
+	if n := roomFor(o.mostRuns.pass(int(o.endRun-o.firstRun), modestEvents, busy), minEvents); n < len(o.runs) {
 		o.runs = o.runs.Resized(n, o.firstRun, o.endRun)
 	}
-	return events == 0
+	if !busy {
+		o.cargo.clear()
+	}
 }
 
 // clear frees what the events took, but for their count.
@@ -383,39 +383,4 @@ func (s *idSet) lowest(base uint16) (id uint16) {
 			return id + uint16(bits.TrailingZeros64(w))
 		}
 	}
-}
-
-// arena is a ring of bytes from which events take theirs in order, each in one
-// piece. Its live bytes lie from head to tail, or around the end of buf.
-type arena struct {
-	buf        []byte
-	head, tail int
-}
-
-// alloc finds n bytes. A tail that went around never catches up with head, so
-// that equal ends always mean an empty arena.
-func (a *arena) alloc(n int) (start int, ok bool) {
-	switch {
-	case a.tail < a.head:
-		if a.tail+n >= a.head {
-			return 0, false
-		}
-	case a.tail+n <= len(a.buf):
-	case n < a.head:
-		a.tail = 0
-	default:
-		return 0, false
-	}
-	start = a.tail
-	a.tail += n
-	return start, true
-}
-
-// used returns how many bytes are taken, what was left at the end of buf
-// included.
-func (a *arena) used() int {
-	if a.tail < a.head {
-		return len(a.buf) - a.head + a.tail
-	}
-	return a.tail - a.head
 }

@@ -1,76 +1,97 @@
 package ackbits
 
-import "math/bits"
+import "github.com/ackbits/ackbits/internal/ring"
 
-// reorder keeps copies of the events that are ahead of a gap, by id, and buffers
-// for them. What it has handed out is lent until reclaim.
+// reorder keeps copies of the events that are ahead of a gap. Their bytes lie in
+// the order in which they came, and make room in that order. Those of an event
+// that was released stay as they are until reclaim.
 type reorder struct {
-	waiting [nearSpan][]byte
-	lent    [][]byte
-	spare   [bufferClasses][][]byte // by capacity: minBuffer, twice that, and so on
-	spares  int
+	waiting int // events that were not released
+	bytes   arena
+	places  [nearSpan]place // in bytes, by id
+	// The ids in the order in which they came. Those before the window were
+	// released, so the bytes in use begin at the first that is not.
+	order      ring.Ring[uint16]
+	first, end int64
+
+	mostBytes peak
 }
 
-const (
-	// minBuffer is the least that a copy takes, so that events of about one size
-	// soon find a buffer that fits.
-	minBuffer     = 64
-	bufferClasses = 6 // up to 2,048 bytes, which the largest event fits into
-)
-
-// bufferClass returns the class of the smallest buffers that n bytes fit into.
-func bufferClass(n int) int {
-	return bits.Len(uint(max(n, minBuffer)-1)) - bits.Len(minBuffer-1)
+type place struct {
+	start uint32
+	size  uint16
 }
 
-// keep copies an event.
-func (r *reorder) keep(e Event) {
-	r.waiting[e.ID%nearSpan] = append(r.buffer(len(e.Data)), e.Data...)
+func newReorder() *reorder {
+	return &reorder{bytes: arena{buf: make([]byte, minBytes)}} // even of an empty event the copy is not nil
 }
 
-// release hands out the copy of an event that waited.
+// keep copies an event that is inside a window that begins at base, and not its
+// first.
+func (r *reorder) keep(e Event, base uint16) {
+	start, ok := r.bytes.alloc(len(e.Data))
+	if !ok {
+		r.move(r.bytes.larger(len(e.Data)), base)
+		start, _ = r.bytes.alloc(len(e.Data))
+	}
+	r.mostBytes.note(r.bytes.used())
+	copy(r.bytes.buf[start:], e.Data)
+	r.places[e.ID%nearSpan] = place{uint32(start), uint16(len(e.Data))}
+	if r.end-r.first == int64(len(r.order)) {
+		r.order = r.order.Resized(max(2*len(r.order), minEvents), r.first, r.end)
+	}
+	*r.order.At(r.end) = e.ID
+	r.end++
+	r.waiting++
+}
+
+// release returns the copy of an event that waited.
 func (r *reorder) release(id uint16) []byte {
-	data := &r.waiting[id%nearSpan]
-	r.lent = append(r.lent, *data)
-	*data = nil
-	return r.lent[len(r.lent)-1]
+	r.waiting--
+	p := r.places[id%nearSpan]
+	end := p.start + uint32(p.size)
+	return r.bytes.buf[p.start:end:end]
 }
 
-// reclaim takes back what was lent. It keeps no more buffers than can be in use,
-// whatever sizes came.
-func (r *reorder) reclaim() {
-	for _, buf := range r.lent {
-		class := bufferClass(cap(buf))
-		r.spare[class] = append(r.spare[class], buf[:0])
+// reclaim takes back the room of events that were released, which base is past.
+func (r *reorder) reclaim(base uint16) {
+	for r.first < r.end && newer(base, *r.order.At(r.first)) {
+		r.first++
 	}
-	r.spares += len(r.lent)
-	clear(r.lent)
-	r.lent = r.lent[:0]
-	r.shrink(nearSpan)
+	if r.first < r.end {
+		r.bytes.head = int(r.places[*r.order.At(r.first)%nearSpan].start)
+	} else {
+		r.bytes.head, r.bytes.tail = 0, 0
+	}
 }
 
-// buffer returns the smallest spare buffer that n bytes fit into, so that a rare
-// large event does not make one after the other grow, or else a new one.
-func (r *reorder) buffer(n int) []byte {
-	least := bufferClass(n)
-	for class := least; class < bufferClasses; class++ {
-		if last := len(r.spare[class]) - 1; last >= 0 {
-			buf := r.spare[class][last]
-			r.spare[class] = r.spare[class][:last]
-			r.spares--
-			return buf
+// move gives the bytes a new size, which must fit what waits. What was released
+// stays in the old ones.
+func (r *reorder) move(size int, base uint16) {
+	old := r.bytes.buf
+	r.bytes = arena{buf: make([]byte, size)}
+	kept := r.first
+	for k := r.first; k < r.end; k++ {
+		id := *r.order.At(k)
+		if newer(base, id) {
+			continue
 		}
+		p := &r.places[id%nearSpan]
+		start, _ := r.bytes.alloc(int(p.size))
+		copy(r.bytes.buf[start:], old[p.start:p.start+uint32(p.size)])
+		p.start = uint32(start)
+		*r.order.At(kept) = id
+		kept++
 	}
-	return make([]byte, 0, minBuffer<<least)
+	r.end = kept
 }
 
-// shrink keeps at most n spare buffers: the larger ones, which fit what smaller ones do.
-func (r *reorder) shrink(n int) {
-	for class := 0; r.spares > n; class++ {
-		bufs := r.spare[class]
-		left := max(0, len(bufs)-(r.spares-n))
-		r.spares -= len(bufs) - left
-		clear(bufs[left:])
-		r.spare[class] = bufs[:left]
+// trim gives back memory that was not needed lately, and reports whether none was.
+func (r *reorder) trim(base uint16, busy bool) (idle bool) {
+	r.reclaim(base)
+	need := r.mostBytes.pass(r.bytes.used(), modestBytes, busy)
+	if n := roomFor(need, minBytes); n < len(r.bytes.buf) {
+		r.move(n, base)
 	}
+	return need == 0 && r.waiting == 0
 }

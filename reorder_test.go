@@ -1,60 +1,109 @@
 package ackbits
 
 import (
+	"bytes"
 	"testing"
 
+	"github.com/ackbits/ackbits/internal/ring"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
-func TestCopyOfAWaitingEventTakesTheSmallestBufferThatFits(t *testing.T) {
-	var r reorder
-	for _, size := range []int{256, 64, 128, 64, 2048, 256} {
-		r.lent = append(r.lent, make([]byte, 3, size))
-	}
-	r.reclaim()
-	for _, tc := range []struct{ n, size, left int }{
-		{65, 128, 5}, {64, 64, 4}, {0, 64, 3}, {1, 256, 2}, {256, 256, 1}, {257, 2048, 0},
-		{257, 512, 0}, {0, 64, 0}, {64, 64, 0}, {65, 128, 0}, {MaxEventSize, 2048, 0},
-	} {
-		buf := r.buffer(tc.n)
-		require.Empty(t, buf)
-		require.Equal(t, tc.size, cap(buf), tc)
-		require.Equal(t, tc.left, r.spares, tc)
+// What was released stays as it is until reclaim, whatever is kept meanwhile.
+func TestReleasedCopyIsNotWrittenTo(t *testing.T) {
+	for _, n := range []int{minBytes / 2, minBytes - 5, minBytes, 1000} { // in the room that is left, or in new
+		r := newReorder()
+		r.keep(Event{7, []byte("seven")}, 6)
+		seven := r.release(7)
+		r.keep(Event{9, bytes.Repeat([]byte("9"), n)}, 8)
+		require.Equal(t, "seven", string(seven), n)
+		require.Equal(t, len(seven), cap(seven))
 	}
 }
 
-// What was lent comes back at the next datagram, not before.
-func TestLentBuffersAreNotWrittenTo(t *testing.T) {
-	var r reorder
-	r.keep(Event{7, []byte("seven")})
-	seven := r.release(7)
-	r.keep(Event{8, []byte("eight")})
-	require.Equal(t, "seven", string(seven))
-	require.Nil(t, r.waiting[7])
-	r.reclaim()
-	require.Empty(t, r.lent)
-	require.Nil(t, r.lent[:1][0], "nobody holds it twice")
-	r.keep(Event{9, []byte("nine!")})
-	require.Equal(t, "nine!", string(seven), "used again")
-	require.Equal(t, "eight", string(r.release(8)))
+func TestReclaimedRoomIsUsedAgain(t *testing.T) {
+	r := newReorder()
+	for id := uint16(1); id < 1000; id += 2 {
+		r.keep(Event{id, make([]byte, 50)}, id-1)
+		r.release(id)
+		r.reclaim(id + 1)
+	}
+	require.Len(t, r.bytes.buf, minBytes)
+	require.Len(t, r.order, minEvents)
 }
 
-// Of too many buffers the smaller ones go.
-func TestSpareBuffersAreBounded(t *testing.T) {
-	var r reorder
-	for _, size := range []int{2048, 64, 512} {
-		for range 200 {
-			r.lent = append(r.lent, make([]byte, size))
-		}
-		r.reclaim()
-		require.LessOrEqual(t, r.spares, nearSpan)
+// An event that waits for long holds the room of those that came after it: of at
+// most a window.
+func TestRoomBehindAStragglerIsBounded(t *testing.T) {
+	r := newReorder()
+	r.keep(Event{255, []byte("straggler")}, 0)
+	for id := uint16(1); id < 255; id++ {
+		r.keep(Event{id, make([]byte, 50)}, id-1)
+		r.release(id)
+		r.reclaim(id + 1)
 	}
-	require.Len(t, r.spare[5], 200)
-	require.Len(t, r.spare[3], 56)
-	require.Empty(t, r.spare[0])
-	require.Nil(t, r.spare[0][:1][0], "nobody holds it")
-	r.shrink(150)
-	require.Equal(t, 150, r.spares)
-	require.Len(t, r.spare[5], 150)
-	require.Empty(t, r.spare[3])
+	require.LessOrEqual(t, len(r.bytes.buf), ring.Ceil(254*50))
+	require.Equal(t, "straggler", string(r.release(255)))
+	require.Zero(t, r.waiting)
+}
+
+func TestEmptyEventThatWaitsIsNotNil(t *testing.T) {
+	r := newReorder()
+	r.keep(Event{1, nil}, 0)
+	require.NotNil(t, r.release(1))
+}
+
+// The dumb model: a map of copies.
+func TestReorderIsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := rapid.SampledFrom(edgeStarts).Draw(t, "start")
+		r := newReorder()
+		model := map[uint16][]byte{}
+		var released []Event // since the last datagram
+		contents := map[uint16]string{}
+		t.Repeat(map[string]func(*rapid.T){
+			"keep": func(t *rapid.T) {
+				id := base + rapid.Uint16Range(1, nearSpan-1).Draw(t, "ahead")
+				if model[id] != nil {
+					return
+				}
+				data := make([]byte, rapid.SampledFrom([]int{0, 1, 60, 64, 300, MaxEventSize}).Draw(t, "size"))
+				for i := range data {
+					data[i] = byte(id) + byte(i)
+				}
+				r.keep(Event{id, data}, base)
+				model[id] = bytes.Clone(data)
+				clear(data)
+			},
+			"gap filled": func(t *rapid.T) {
+				for base++; model[base] != nil; base++ {
+					released = append(released, Event{base, r.release(base)})
+					contents[base] = string(model[base])
+					delete(model, base)
+				}
+			},
+			"next": func(t *rapid.T) {
+				r.reclaim(base)
+				released = nil
+			},
+			"trim": func(t *rapid.T) {
+				r.trim(base, rapid.Bool().Draw(t, "busy"))
+				for _, e := range released {
+					require.Equal(t, contents[e.ID], string(e.Data))
+				}
+				released = nil // nothing is kept before the next datagram
+			},
+			"": func(t *rapid.T) {
+				require.Equal(t, len(model), r.waiting)
+				require.LessOrEqual(t, len(r.order), 2*nearSpan)
+				for _, e := range released {
+					require.Equal(t, contents[e.ID], string(e.Data))
+				}
+				for id, want := range model {
+					p := r.places[id%nearSpan]
+					require.Equal(t, string(want), string(r.bytes.buf[p.start:][:p.size]))
+				}
+			},
+		})
+	})
 }

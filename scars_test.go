@@ -248,7 +248,7 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 	}
 	s.hand(1, s.due(0)...)
 	require.Empty(t, s.got[1])
-	require.Equal(t, 200, s.ends[1].channel.inbox.ahead)
+	require.Equal(t, 200, waitingIn(&s.ends[1].channel.inbox))
 	s.wait(6 * time.Second)
 	s.due(1)
 	require.ErrorIs(t, s.ends[1].Err(), ErrTimeout)
@@ -261,14 +261,11 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 		s.send(0, "waits for it")
 	}
 	s.hand(1, s.due(0)...)
-	require.Equal(t, 200, s.ends[1].channel.inbox.ahead)
+	require.Equal(t, 200, waitingIn(&s.ends[1].channel.inbox))
 	s.wait(100 * time.Millisecond)
 	s.exchange(5, scarTick)
 	require.Len(t, s.got[1], 201)
-	require.Zero(t, s.ends[1].channel.inbox.ahead)
-	for _, data := range s.ends[1].channel.inbox.reorder.waiting {
-		require.Nil(t, data)
-	}
+	require.Zero(t, waitingIn(&s.ends[1].channel.inbox))
 	s.exchange(10*60, scarTick)
 	require.Nil(t, s.ends[1].channel.inbox.reorder)
 }
@@ -503,7 +500,7 @@ func TestScarPeerThatNeverAcknowledgesFillsTheMemory(t *testing.T) {
 	require.Equal(t, 256, s.ends[0].InFlight())
 	require.Empty(t, s.ends[0].channel.outbox.events, "but their memory is free")
 	require.Empty(t, s.ends[0].channel.outbox.bytes.buf)
-	require.Nil(t, s.ends[0].channel.sent.cargo)
+	require.Zero(t, s.ends[0].channel.outbox.cargo)
 }
 
 // CloudburstMC/Network#27: packets that had arrived were reported as missing.

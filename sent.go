@@ -32,11 +32,11 @@ const (
 	// datagram that falls out undecided can never be acknowledged: it is lost.
 	maxRememberedSent = 1 << 15
 	minRememberedSent = 16
-	// lossyFor is how many datagrams after a loss there is still room for those
-	// that must be remembered of the next: at 60 a second for 40 seconds. Fewer
-	// would take that memory anew for every loss of a link that seldom loses;
-	// more would let sessions keep it that lost one datagram in a bad moment.
-	lossyFor = 2400
+	// lossyFor is for how long after a loss there is still room for those that must
+	// be remembered of the next. Less would take that memory anew for every loss of
+	// a link that seldom loses; more would let sessions keep it that lost one
+	// datagram in a bad moment.
+	lossyFor = int64(time.Minute)
 )
 
 // A stamp is what is remembered of one datagram sent, in 8 bytes: the time it
@@ -67,10 +67,9 @@ type sentLog struct {
 	open  int64 // the oldest undecided
 	count int64 // numbered so far: the number of the next one
 
-	// By number, all of one length.
+	// By number, both of one length.
 	stamps ring.Ring[stamp]
-	types  ring.Ring[Type]   // nil unless outcomes are wanted
-	cargo  ring.Ring[uint32] // the run in the outbox at which a datagram's events begin; nil until there are events
+	types  ring.Ring[Type] // nil unless outcomes are wanted
 
 	// What the peer acknowledged before: top is the newest number that it named,
 	// and bit n of known says that top − 1 − n has been looked at, as have all
@@ -79,8 +78,14 @@ type sentLog struct {
 	top   int64
 	known uint64
 
-	most       peak  // in flight, from one that was acknowledged just now to the newest
-	lossyUntil int64 // the number until which a loss must be expected
+	most peak // in flight, from one that was acknowledged just now to the newest
+}
+
+// losses says how much room the log of what was sent should keep for the next loss.
+type losses struct {
+	reach   peak  // from a datagram that was taken for lost to the newest
+	until   int64 // the time until which another must be expected
+	trimmed int64 // how many datagrams had been sent at the last trim
 }
 
 func (s *sentLog) init(outcomes bool) {
@@ -123,9 +128,6 @@ func (s *sentLog) resize(n int) {
 	s.stamps = s.stamps.Resized(n, s.first, s.count)
 	if s.types != nil {
 		s.types = s.types.Resized(n, s.first, s.count)
-	}
-	if s.cargo != nil {
-		s.cargo = s.cargo.Resized(n, s.first, s.count)
 	}
 }
 
@@ -175,7 +177,7 @@ type outcomeQueue struct {
 // seconds. More would serve nobody who fetches them at all.
 const (
 	maxOutcomes = 1024
-	minOutcomes = 8
+	minOutcomes = 2
 )
 
 // push appends an outcome, and reports whether the oldest had to go.
@@ -206,7 +208,7 @@ func (q *outcomeQueue) pop() (Outcome, bool) {
 
 // trim gives back memory that was not needed lately.
 func (q *outcomeQueue) trim() {
-	if n := roomFor(q.most.pass(int(q.end-q.first)), minOutcomes); n < len(q.ring) {
+	if n := roomFor(q.most.pass(int(q.end-q.first), 0, false), minOutcomes); n < len(q.ring) {
 		q.ring = q.ring.Resized(n, q.first, q.end)
 	}
 }

@@ -16,9 +16,7 @@ const trimPeriod = 3 * int64(time.Second)
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trimPeriod)
 	c.trimSent(now)
-	if c.outbox.trim() {
-		c.sent.cargo = nil
-	}
+	c.outbox.trim()
 	c.inbox.trim()
 	c.outcomes.trim()
 }
@@ -30,35 +28,57 @@ func (c *channel) trimSent(now int64) {
 		oldest++
 	}
 	floor := minRememberedSent
-	if c.sent.count < c.sent.lossyUntil {
+	if now < c.losses.until {
 		floor = rememberedSent
 	}
-	// What was in flight lately keeps no more room than a loss would take.
-	need := max(int(c.sent.count-oldest), min(c.sent.most.pass(0), rememberedSent/2), 1)
+	need := max(int(c.sent.count-oldest),
+		min(c.sent.most.pass(0, 0, false), rememberedSent/2), // no more than a loss would take
+		min(c.losses.reach.pass(0, maxRememberedSent, true), int(c.sent.count-c.losses.trimmed)))
+	c.losses.trimmed = c.sent.count
 	if n := roomFor(need, floor); n < len(c.sent.stamps) {
 		c.sent.resize(n)
+		c.outbox.cargo.shrink(n)
 	}
 }
 
-// peak is the most that something held in this trim period and the one before.
-// No session holds 2³¹ of anything.
-type peak struct{ now, before int32 }
+// peak tells for how much there should be room, by what was held lately.
+type peak struct {
+	now, before int32 // the most in this trim period, and in the one before
+	kept        int32 // the most in those before, fading
+}
+
+// While there is something to do, room that was needed fades over some minutes, so
+// that a link which loses one datagram in half a minute does not take it anew each
+// time: up to four times the need of the moment, or what a loss takes at a game's
+// usual rates. Room beyond that, which a burst took, is given back at once. Fading
+// faster would take memory anew for losses that are a little rarer; more room, or
+// slower, would let a session keep its worst moments.
+const (
+	fading       = 32 // the share of it that goes in a trim period
+	modestEvents = 64
+	modestBytes  = 4096
+)
 
 func (p *peak) note(n int) { p.now = max(p.now, int32(n)) }
 
-// pass begins a new period, with n held already, and returns the peak until then.
-func (p *peak) pass(n int) (most int) {
-	most = int(max(p.now, p.before))
-	*p = peak{now: int32(n), before: p.now}
-	return most
+// any reports whether something was held in this period or the one before.
+func (p *peak) any() bool { return p.now > 0 || p.before > 0 }
+
+// pass begins a new period, with held already there, and returns for how much to
+// keep room: the most of the last two periods, and while busy what faded.
+func (p *peak) pass(held, modest int, busy bool) (need int) {
+	most := max(p.now, p.before)
+	p.now, p.before = int32(held), p.now
+	p.kept -= (p.kept + fading - 1) / fading
+	if !busy {
+		p.kept = 0
+	}
+	p.kept = max(most, min(p.kept, max(4*most, int32(modest))))
+	return int(p.kept)
 }
 
 // roomFor returns the length that a ring keeps in which there were up to n
 // elements: room for twice as many and at least the floor, so that a load that
-// varies a little does not make it shrink and grow in turn.
-func roomFor(n, floor int) int {
-	if n == 0 {
-		return 0
-	}
-	return max(ring.Ceil(2*n), floor)
-}
+// varies a little does not make it shrink and grow in turn. What the floor takes is
+// kept for the next event.
+func roomFor(n, floor int) int { return max(ring.Ceil(max(2*n, 1)), floor) }

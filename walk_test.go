@@ -486,7 +486,7 @@ func (w *walk) check() {
 func (w *walk) bounded(i int, s *Session) {
 	c := &s.channel
 	if len(c.sent.stamps) > maxRememberedSent || len(c.outcomes.ring) > maxOutcomes ||
-		len(c.outbox.events) > 2*(c.maxUnacked+nearSpan) || c.inbox.ahead > nearSpan-1 || c.inbox.reorder != nil && c.inbox.reorder.spares > nearSpan {
+		len(c.outbox.events) > 2*(c.maxUnacked+nearSpan) || waitingIn(&c.inbox) > nearSpan-1 || c.inbox.reorder != nil && len(c.inbox.reorder.order) > 2*nearSpan {
 		w.fatalf("I5: memory of %d is not bounded", i)
 	}
 }
