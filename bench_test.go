@@ -309,7 +309,7 @@ func benchServer(b *testing.B, s served) {
 		tick++
 		return time.Since(start)
 	}
-	for range 600_000 / max(s.len(), 1000) { // warm up
+	for range max(600_000/max(s.len(), 1000), eventEvery+1) { // warm up: each has sent an event
 		turn()
 	}
 	var inside time.Duration

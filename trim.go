@@ -6,9 +6,9 @@ import (
 	"github.com/ackbits/ackbits/internal/ring"
 )
 
-// trimPeriod is how often memory is given back that was not needed in this
-// period and the one before: within 10 s of quiet. Shorter would free and take
-// again what a game needs every few seconds; longer would let a server keep its
+// trimPeriod is how often memory is given back, most of it when it was not needed
+// in this period and the one before: within 10 s of quiet. Shorter would take the
+// moments between a game's events for quiet; longer would let a server keep its
 // worst moment for longer.
 const trimPeriod = 3 * int64(time.Second)
 
@@ -33,7 +33,7 @@ func (c *channel) trimSent(now int64) {
 	}
 	need := max(int(c.sent.count-oldest),
 		min(c.sent.most.pass(0, 0, false), rememberedSent/2), // no more than a loss would take
-		min(c.losses.reach.pass(0, maxRememberedSent, true), int(c.sent.count-c.losses.trimmed)))
+		min(c.losses.reach.pass(0, maxRememberedSent, true), int(c.sent.count-c.losses.trimmed))) // less where less is sent by now
 	c.losses.trimmed = c.sent.count
 	if n := roomFor(need, floor); n < len(c.sent.stamps) {
 		c.sent.resize(n)
@@ -41,20 +41,21 @@ func (c *channel) trimSent(now int64) {
 	}
 }
 
-// peak tells for how much there should be room, by what was held lately.
+// peak tells for how much there should be room, by what was held lately. No session
+// holds 2²⁹ of anything.
 type peak struct {
 	now, before int32 // the most in this trim period, and in the one before
 	kept        int32 // the most in those before, fading
 }
 
-// While there is something to do, room that was needed fades over some minutes, so
-// that a link which loses one datagram in half a minute does not take it anew each
-// time: up to four times the need of the moment, or what a loss takes at a game's
-// usual rates. Room beyond that, which a burst took, is given back at once. Fading
-// faster would take memory anew for losses that are a little rarer; more room, or
-// slower, would let a session keep its worst moments.
+// While there is something to do, room that was needed fades over minutes, so that a
+// link which loses one datagram in half a minute does not take it anew each time: up
+// to four times the need of the moment, or a modest amount, which is what a loss takes
+// at a game's usual rates. What a burst took beyond that is given back with the rest.
+// Fading faster would take memory anew for losses that are a little rarer; slower, or
+// from more, would let a session keep its worst moments.
 const (
-	fading       = 32 // the share of it that goes in a trim period
+	fading       = 32 // each trim period takes this part of it
 	modestEvents = 64
 	modestBytes  = 4096
 )
