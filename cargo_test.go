@@ -40,11 +40,15 @@ func TestCargoIsAMap(t *testing.T) {
 				n := rapid.SampledFrom([]int{16, 64, 128}).Draw(t, "room")
 				c.shrink(n)
 				forget(c.end - int64(n))
+				_, ok := c.of(c.end - int64(n) - 1)
+				require.False(t, ok, "no room for it")
 			},
 			"clear": func(t *rapid.T) {
 				c.clear()
 				clear(model)
 				require.LessOrEqual(t, len(c.runs), minRememberedSent)
+				_, ok := c.of(c.end - 1)
+				require.False(t, ok)
 			},
 			"": func(t *rapid.T) {
 				for n, want := range model {
@@ -58,6 +62,22 @@ func TestCargoIsAMap(t *testing.T) {
 			},
 		})
 	})
+}
+
+func TestCargoCoversFromTheFirstToTheLast(t *testing.T) {
+	var c cargo
+	c.load(7, 70, 0, true)
+	_, ok := c.of(8)
+	require.False(t, ok)
+	c.load(7+15, 71, 0, false)
+	require.Len(t, c.runs, 16)
+	c.load(7+16, 72, 0, false)
+	require.Len(t, c.runs, 32)
+	run, ok := c.of(7)
+	require.True(t, ok)
+	require.EqualValues(t, 70, run)
+	c.load(7+32, 73, 8, false) // 7 is forgotten
+	require.Len(t, c.runs, 32)
 }
 
 // Where events are rare, a datagram takes no more room for what is between.

@@ -170,9 +170,6 @@ func (w *idWindow) admitsOneByOne(events []Event) bool {
 	return true
 }
 
-// minParsed is the room for lists that an inbox keeps once it had one.
-const minParsed = 1
-
 // inbox takes in events: each once (I3), with Ordered in the order of their
 // ids.
 type inbox struct {
@@ -245,7 +242,7 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 func (b *inbox) trim() {
 	b.ids.narrow()
 	busy := b.mostEvents.any()
-	if n := roomFor(b.mostEvents.pass(0, modestEvents, busy), minParsed); n < cap(b.parsed) {
+	if n := roomFor(b.mostEvents.fade(0, modestEvents, busy), 1); n < cap(b.parsed) {
 		b.parsed = make([]Event, 0, n)
 		b.out = nil
 	}

@@ -444,7 +444,35 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	b.trim() // and a quiet one
 	b.trim() // and another
 	require.Nil(t, b.reorder)
-	require.Equal(t, minParsed, cap(b.parsed))
+	require.Equal(t, 1, cap(b.parsed))
+}
+
+// What was handed over makes room at the next datagram, without a trim.
+func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
+	var b inbox
+	b.init(true)
+	for id := uint16(0); id < 1000; id += 2 {
+		b.take([]Event{{id + 1, make([]byte, 50)}})
+		out, _ := b.take([]Event{{id, nil}})
+		require.Len(t, out, 2)
+	}
+	require.Len(t, b.reorder.bytes.buf, minBytes)
+}
+
+func TestInboxAfterABurst(t *testing.T) {
+	var b inbox
+	b.init(false)
+	b.parsed = make([]Event, 0, 512)
+	b.take(make([]Event, 255))
+	var room []int
+	for range 80 {
+		b.trim()
+		room = append(room, cap(b.parsed))
+		b.take(make([]Event, 1))
+	}
+	require.Equal(t, []int{512, 512, 128}, room[:3])
+	require.Equal(t, []int{128, 64}, room[17:19])
+	require.Equal(t, []int{8, 4, 2, 2}, room[47:51])
 }
 
 func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
@@ -468,7 +496,7 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 	require.Same(t, &kept[0], &b.parsed[:1][0], "what has the right size stays")
 	b.trim()
 	b.trim()
-	require.Equal(t, minParsed, cap(b.parsed), "what a quiet inbox keeps for the next event")
+	require.Equal(t, 1, cap(b.parsed), "what a quiet inbox keeps for the next event")
 }
 
 func TestTrimNarrowsTheWindow(t *testing.T) {

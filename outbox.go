@@ -332,13 +332,13 @@ func (o *outbox) notePeaks() {
 func (o *outbox) trim() {
 	o.notePeaks()
 	busy := o.mostEvents.any()
-	if n := roomFor(o.mostEvents.pass(int(o.end-o.base), modestEvents, busy), minEvents); n < len(o.events) {
+	if n := roomFor(o.mostEvents.fade(int(o.end-o.base), modestEvents, busy), minEvents); n < len(o.events) {
 		o.events = o.events.Resized(n, o.base, o.end)
 	}
-	if n := roomFor(o.mostBytes.pass(o.bytes.used(), modestBytes, busy), minBytes); n < len(o.bytes.buf) {
+	if n := roomFor(o.mostBytes.fade(o.bytes.used(), modestBytes, busy), minBytes); n < len(o.bytes.buf) {
 		o.moveBytes(n)
 	}
-	if n := roomFor(o.mostRuns.pass(int(o.endRun-o.firstRun), modestEvents, busy), minEvents); n < len(o.runs) {
+	if n := roomFor(o.mostRuns.fade(int(o.endRun-o.firstRun), modestEvents, busy), minEvents); n < len(o.runs) {
 		o.runs = o.runs.Resized(n, o.firstRun, o.endRun)
 	}
 	if !busy {

@@ -263,17 +263,6 @@ func TestOutboxKeepsTheLeastForOneEventInTheEnd(t *testing.T) {
 	require.Len(t, c.outbox.runs, minEvents)
 }
 
-func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
-	for _, tc := range []struct {
-		n           int
-		floor, want int
-	}{
-		{0, 8, 8}, {0, 1, 1}, {1, 8, 8}, {4, 8, 8}, {5, 8, 16}, {8, 8, 16}, {9, 8, 32}, {1, 1, 2}, {256, 8, 512},
-	} {
-		require.Equal(t, tc.want, roomFor(tc.n, tc.floor), tc.n)
-	}
-}
-
 // The log of copies holds one entry for events in a row of one datagram, and only
 // as long as an acknowledgement may still ask for it, however long something is
 // in flight without a break.

@@ -89,7 +89,7 @@ func (r *reorder) move(size int, base uint16) {
 // trim gives back memory that was not needed lately, and reports whether none was.
 func (r *reorder) trim(base uint16, busy bool) (idle bool) {
 	r.reclaim(base)
-	need := r.mostBytes.pass(r.bytes.used(), modestBytes, busy)
+	need := r.mostBytes.fade(r.bytes.used(), modestBytes, busy)
 	if n := roomFor(need, minBytes); n < len(r.bytes.buf) {
 		r.move(n, base)
 	}

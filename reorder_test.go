@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/ackbits/ackbits/internal/ring"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -32,6 +31,49 @@ func TestReclaimedRoomIsUsedAgain(t *testing.T) {
 	require.Len(t, r.order, minEvents)
 }
 
+func TestReorderNeedsNoMoreThanWhatWaits(t *testing.T) {
+	r := newReorder()
+	r.keep(Event{1, make([]byte, 50)}, 0)
+	for id := uint16(1); id < 1000; id++ {
+		r.keep(Event{id + 1, make([]byte, 50)}, id-1)
+		r.release(id)
+		r.reclaim(id + 1)
+		require.Equal(t, 1, r.waiting)
+	}
+	require.LessOrEqual(t, len(r.bytes.buf), 256)
+}
+
+// What was released is reclaimed when nothing more comes, and then all is given back.
+func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
+	r := newReorder()
+	for id := uint16(1); id < 200; id++ {
+		r.keep(Event{id, make([]byte, 100)}, 0)
+	}
+	require.Len(t, r.bytes.buf, 32768)
+	require.False(t, r.trim(0, true))
+	require.False(t, r.trim(0, true))
+	require.False(t, r.trim(0, false), "they wait")
+	for id := uint16(1); id < 200; id++ {
+		r.release(id)
+	}
+	var room []int
+	for range 400 {
+		room = append(room, len(r.bytes.buf))
+		if r.trim(200, true) {
+			break
+		}
+	}
+	require.Equal(t, []int{32768, 32768, 32768, 8192}, room[:4])
+	require.Equal(t, []int{8192, 4096}, room[24:26])
+	require.Equal(t, minBytes, room[len(room)-1])
+	require.Less(t, len(room), 200)
+
+	r.keep(Event{202, nil}, 201)
+	require.False(t, r.trim(201, false), "an empty one waits")
+	r.release(202)
+	require.True(t, r.trim(203, false))
+}
+
 // An event that waits for long holds the room of those that came after it: of at
 // most a window.
 func TestRoomBehindAStragglerIsBounded(t *testing.T) {
@@ -42,7 +84,7 @@ func TestRoomBehindAStragglerIsBounded(t *testing.T) {
 		r.release(id)
 		r.reclaim(id + 1)
 	}
-	require.LessOrEqual(t, len(r.bytes.buf), ring.Ceil(254*50))
+	require.Len(t, r.bytes.buf, 8192, "each time it grew, only the straggler was kept")
 	require.Equal(t, "straggler", string(r.release(255)))
 	require.Zero(t, r.waiting)
 }

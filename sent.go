@@ -208,7 +208,7 @@ func (q *outcomeQueue) pop() (Outcome, bool) {
 
 // trim gives back memory that was not needed lately.
 func (q *outcomeQueue) trim() {
-	if n := roomFor(q.most.pass(int(q.end-q.first), 0, false), minOutcomes); n < len(q.ring) {
+	if n := roomFor(q.most.pass(int(q.end-q.first)), minOutcomes); n < len(q.ring) {
 		q.ring = q.ring.Resized(n, q.first, q.end)
 	}
 }

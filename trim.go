@@ -31,9 +31,10 @@ func (c *channel) trimSent(now int64) {
 	if now < c.losses.until {
 		floor = rememberedSent
 	}
-	need := max(int(c.sent.count-oldest),
-		min(c.sent.most.pass(0, 0, false), rememberedSent/2), // no more than a loss would take
-		min(c.losses.reach.pass(0, maxRememberedSent, true), int(c.sent.count-c.losses.trimmed))) // less where less is sent by now
+	inFlight := min(c.sent.most.pass(0), rememberedSent/2) // no more than a loss would take
+	sent := int(c.sent.count - c.losses.trimmed)
+	toALoss := min(c.losses.reach.fade(0, maxRememberedSent, true), sent) // less where less is sent by now
+	need := max(int(c.sent.count-oldest), inFlight, toALoss)
 	c.losses.trimmed = c.sent.count
 	if n := roomFor(need, floor); n < len(c.sent.stamps) {
 		c.sent.resize(n)
@@ -42,7 +43,7 @@ func (c *channel) trimSent(now int64) {
 }
 
 // peak tells for how much there should be room, by what was held lately. No session
-// holds 2²⁹ of anything.
+// holds 2³¹ of anything.
 type peak struct {
 	now, before int32 // the most in this trim period, and in the one before
 	kept        int32 // the most in those before, fading
@@ -65,17 +66,24 @@ func (p *peak) note(n int) { p.now = max(p.now, int32(n)) }
 // any reports whether something was held in this period or the one before.
 func (p *peak) any() bool { return p.now > 0 || p.before > 0 }
 
-// pass begins a new period, with held already there, and returns for how much to
-// keep room: the most of the last two periods, and while busy what faded.
-func (p *peak) pass(held, modest int, busy bool) (need int) {
-	most := max(p.now, p.before)
+// pass begins a new period, with held already there, and returns the most of the
+// last two.
+func (p *peak) pass(held int) (most int) {
+	most = int(max(p.now, p.before))
 	p.now, p.before = int32(held), p.now
-	p.kept -= (p.kept + fading - 1) / fading
+	return most
+}
+
+// fade does so too, and while busy returns more if there was more, as it fades.
+func (p *peak) fade(held, modest int, busy bool) (need int) {
+	most := p.pass(held)
+	kept := int(p.kept) - (int(p.kept)+fading-1)/fading
 	if !busy {
-		p.kept = 0
+		kept = 0
 	}
-	p.kept = max(most, min(p.kept, max(4*most, int32(modest))))
-	return int(p.kept)
+	kept = max(most, min(kept, max(4*most, modest)))
+	p.kept = int32(kept)
+	return kept
 }
 
 // roomFor returns the length that a ring keeps in which there were up to n
