@@ -304,7 +304,7 @@ func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 			for range 6 * tenSeconds {
 				step()
 			}
-			require.Zero(t, allocations(tenSeconds, step), "%s, outcomes %v", tc.name, outcomes)
+			require.Zero(t, allocations(max(tenSeconds, 2*tc.oneIn), step), "%s, outcomes %v", tc.name, outcomes)
 			require.Positive(t, ends[0].Stats().Lost)
 		}
 	}
