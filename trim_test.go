@@ -87,6 +87,8 @@ func TestRoomAfterABurst(t *testing.T) {
 		bytes = append(bytes, len(c.outbox.bytes.buf))
 		runs = append(runs, len(c.outbox.runs))
 	}
+	require.Len(t, c.sent.stamps, minRememberedSent)
+	require.Len(t, c.outbox.cargo.runs, minRememberedSent, "no more than the log remembers")
 	for _, lengths := range [][]int{events, runs} {
 		require.Equal(t, []int{256, 256, 128}, lengths[:3])
 		require.Equal(t, []int{128, 64}, lengths[17:19])
