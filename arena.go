@@ -1,7 +1,5 @@
 package ackbits
 
-import "github.com/ackbits/ackbits/internal/ring"
-
 // minBytes is the least that an arena takes: an event of the usual size.
 const minBytes = 64
 
@@ -39,6 +37,3 @@ func (a *arena) used() int {
 	}
 	return a.tail - a.head
 }
-
-// larger returns the size to grow to when n bytes were not found.
-func (a *arena) larger(n int) int { return ring.Ceil(max(2*len(a.buf), a.used()+n+1, minBytes)) }

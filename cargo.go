@@ -2,13 +2,18 @@ package ackbits
 
 import "github.com/ackbits/ackbits/internal/ring"
 
-// cargo knows which events a datagram carries: the run in the outbox at which they
-// begin, by the datagram's number. It covers the numbers first … end − 1, from the
-// oldest datagram on that has runs, and so takes little where events are rare.
+// cargo tells for a datagram's number at which run in the outbox its events begin. It
+// covers the numbers first … end − 1, from the oldest datagram on that has runs, and
+// so takes little where events are rare. Those in between that carry nothing are not
+// asked for (carriesEvents), and whose runs were released while a number before it
+// still has some finds none with its sequence.
 type cargo struct {
 	runs       ring.Ring[uint32]
 	first, end int64
 }
+
+// minCargo is the least it takes: an event and its resend a few datagrams later.
+const minCargo = 8
 
 // load notes where the runs of datagram n begin. Datagrams before oldest are
 // forgotten; if alone, no other has runs.
@@ -18,7 +23,7 @@ func (c *cargo) load(n, run, oldest int64, alone bool) {
 		first, end = n, n+1
 	}
 	if span := int(end - first); span > len(c.runs) {
-		c.runs = c.runs.Resized(ring.Ceil(max(span, minRememberedSent)), max(c.first, first), c.end)
+		c.runs = c.runs.Resized(ring.Ceil(max(span, minCargo)), max(c.first, first), c.end)
 	}
 	c.first, c.end = first, end
 	*c.runs.At(n) = uint32(run)
@@ -44,5 +49,5 @@ func (c *cargo) shrink(n int) {
 // clear forgets all, and keeps the room that one datagram takes.
 func (c *cargo) clear() {
 	c.first = c.end
-	c.shrink(minRememberedSent)
+	c.shrink(minCargo)
 }

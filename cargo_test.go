@@ -46,7 +46,7 @@ func TestCargoIsAMap(t *testing.T) {
 			"clear": func(t *rapid.T) {
 				c.clear()
 				clear(model)
-				require.LessOrEqual(t, len(c.runs), minRememberedSent)
+				require.LessOrEqual(t, len(c.runs), minCargo)
 				_, ok := c.of(c.end - 1)
 				require.False(t, ok)
 			},

@@ -38,6 +38,7 @@ type channel struct {
 	unnamed   unnamed    // of these, the ones that no header of ours has named yet
 	wide      bool
 	stirred   bool   // something may be due that quietUntil does not tell
+	busy      bool   // something but heartbeats was sent or received since the last trim
 	bits      uint16 // the acknowledgements of a header beside ack itself
 	judgeFrom int64  // no datagram sent can be taken for lost before
 	// Before this time a session has nothing to do, unless stirred: whatever it
@@ -129,6 +130,7 @@ func (c *channel) assign(h *Header, t Type, now int64) {
 	if c.sent.full() && !c.sent.mayForgetOldest() {
 		c.makeRoom(now)
 	}
+	c.busy = c.busy || t != TypeHeartbeat
 	h.Wide = c.wide
 	h.Type = t
 	h.Sequence = c.sent.add(t, now)
@@ -312,6 +314,7 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 		}
 	}
 
+	c.busy = c.busy || h.Type != TypeHeartbeat
 	c.stats.DatagramsReceived++
 	c.stats.BytesReceived += uint64(size)
 	switch in.Arrival {
@@ -335,6 +338,7 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) (er
 		if events != nil {
 			var fresh int
 			in.Events, fresh = c.inbox.take(events)
+			c.inbox.takenAt = c.stats.DatagramsReceived
 			c.stats.EventsReceived += uint64(fresh)
 			c.stats.EventsDuplicate += uint64(len(events) - fresh)
 		}

@@ -176,6 +176,7 @@ type inbox struct {
 	ids     idWindow
 	ordered bool
 	parsed  []Event // of the datagram at hand
+	takenAt uint64  // which datagram that was, counted
 
 	// Ordered:
 	reorder *reorder // nil while nothing was ahead of a gap lately
@@ -214,6 +215,7 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 	if b.reorder != nil {
 		b.reorder.reclaim(b.ids.base)
 	}
+	clear(b.out)
 	b.out = b.out[:0]
 	for _, e := range events {
 		next := b.ids.base
@@ -238,13 +240,20 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 }
 
 // trim gives back memory that was not needed lately. What was handed over stays
-// valid: its buffers are let go of, not reused.
-func (b *inbox) trim() {
+// as it is until another datagram was received, of which the count tells.
+func (b *inbox) trim(busy bool, received uint64) {
 	b.ids.narrow()
-	busy := b.mostEvents.any()
-	if n := roomFor(b.mostEvents.fade(0, modestEvents, busy), 1); n < cap(b.parsed) {
+	n := roomFor(b.mostEvents.room(0, modestEvents, busy), 1)
+	if n < cap(b.parsed) {
 		b.parsed = make([]Event, 0, n)
-		b.out = nil
+	}
+	if n < cap(b.out) {
+		b.out = make([]Event, 0, n)
+	}
+	clear(b.parsed[len(b.parsed):cap(b.parsed)]) // hold on neither to the caller's datagrams
+	if b.takenAt != received {
+		clear(b.parsed)
+		clear(b.out) // nor to copies
 	}
 	if b.reorder != nil && b.reorder.trim(b.ids.base, busy) {
 		b.reorder = nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -414,7 +415,7 @@ func TestOrderedInboxIsAMapAndACounter(t *testing.T) {
 			require.True(t, b.ids.admits(events))
 			out, gotFresh := b.take(events)
 			if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
-				b.trim() // what was handed over stays valid
+				b.trim(true, 0) // what was handed over stays valid
 			}
 			require.Equal(t, fresh, gotFresh)
 			require.Equal(t, len(waiting), waitingIn(&b))
@@ -435,14 +436,14 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	b.init(true)
 	b.parsed = make([]Event, 0, 64) // as the codec leaves it
 	takeAll(&b, 3, 2, 1)
-	b.trim()
-	b.trim()
+	b.trim(false, 0)
+	b.trim(false, 0)
 	require.NotNil(t, b.reorder, "events wait")
 	b.parsed = make([]Event, 0, 1)
 	require.Len(t, takeAll(&b, 0), 4)
-	b.trim() // the busy period ends
-	b.trim() // and a quiet one
-	b.trim() // and another
+	b.trim(false, 0) // the busy period ends
+	b.trim(false, 0) // and a quiet one
+	b.trim(false, 0) // and another
 	require.Nil(t, b.reorder)
 	require.Equal(t, 1, cap(b.parsed))
 }
@@ -459,6 +460,53 @@ func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
 	require.Len(t, b.reorder.bytes.buf, minBytes)
 }
 
+// A quiet session holds on neither to the caller's buffers nor to copies of events,
+// but not before another datagram came: until then the caller may look at them.
+func TestInboxLetsGoOfEvents(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		c, clock := newChannel(t, Config{Ordered: ordered})
+		c.Receive(Header{Type: TypeEvent, Ack: nothingYet}, eventList(Event{1, []byte("one")}, Event{2, []byte("two")}))
+		in, err := c.Receive(Header{Type: TypeEvent, Sequence: 1, Ack: nothingYet}, eventList(Event{0, []byte("zero")}))
+		require.NoError(t, err)
+		want := map[bool][]string{false: {"zero"}, true: {"zero", "one", "two"}}[ordered]
+		trim := func() {
+			for range 4 {
+				clock.Advance(time.Duration(trimPeriod))
+				c.NextHeader(TypeHeartbeat)
+			}
+		}
+		trim()
+		for i := range want {
+			require.Equal(t, want[i], string(in.Events[i].Data))
+		}
+		c.Receive(Header{Type: TypeHeartbeat, Sequence: 2, Ack: nothingYet}, nil)
+		trim()
+		for _, list := range [][]Event{c.inbox.parsed, c.inbox.out} {
+			require.LessOrEqual(t, cap(list), 1)
+			for _, e := range list[:cap(list)] {
+				require.Nil(t, e.Data)
+			}
+		}
+		require.Nil(t, c.inbox.reorder)
+	}
+}
+
+func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
+	var b inbox
+	b.init(true)
+	for id := uint16(255); id > 0; id-- { // one a datagram
+		b.take([]Event{{id, make([]byte, 100)}})
+	}
+	out, _ := b.take([]Event{{0, nil}})
+	require.Len(t, out, 256)
+	for range 3 {
+		require.GreaterOrEqual(t, cap(b.out), 256)
+		b.trim(false, 0)
+	}
+	require.Equal(t, 1, cap(b.out))
+	require.Len(t, out[255].Data, 100)
+}
+
 func TestInboxAfterABurst(t *testing.T) {
 	var b inbox
 	b.init(false)
@@ -466,13 +514,13 @@ func TestInboxAfterABurst(t *testing.T) {
 	b.take(make([]Event, 255))
 	var room []int
 	for range 80 {
-		b.trim()
+		b.trim(true, 0)
 		room = append(room, cap(b.parsed))
 		b.take(make([]Event, 1))
 	}
 	require.Equal(t, []int{512, 512, 128}, room[:3])
-	require.Equal(t, []int{128, 64}, room[17:19])
-	require.Equal(t, []int{8, 4, 2, 2}, room[47:51])
+	require.Equal(t, []int{128, 64}, room[20:22])
+	require.Equal(t, []int{32, 16}, room[60:62])
 }
 
 func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
@@ -480,22 +528,22 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 	b.init(false)
 	b.parsed = make([]Event, 0, 64)
 	b.take(make([]Event, 20))
-	b.trim()
+	b.trim(true, 0)
 	require.Equal(t, 64, cap(b.parsed))
-	for period := range 4 { // 20 in the period before, then it fades: 19, 18, 17
+	for period := range 20 { // 20 were in the period before
 		b.take(make([]Event, 4))
-		b.trim()
+		b.trim(true, 0)
 		require.Equal(t, 64, cap(b.parsed), period)
 	}
 	b.take(make([]Event, 4))
-	b.trim()
+	b.trim(true, 0)
 	require.Equal(t, 32, cap(b.parsed))
 	kept := b.parsed[:1]
 	b.take(make([]Event, 4))
-	b.trim()
+	b.trim(true, 0)
 	require.Same(t, &kept[0], &b.parsed[:1][0], "what has the right size stays")
-	b.trim()
-	b.trim()
+	b.trim(false, 0)
+	b.trim(false, 0)
 	require.Equal(t, 1, cap(b.parsed), "what a quiet inbox keeps for the next event")
 }
 
@@ -503,10 +551,10 @@ func TestTrimNarrowsTheWindow(t *testing.T) {
 	var b inbox
 	b.init(false)
 	takeAll(&b, 300)
-	b.trim()
+	b.trim(true, 0)
 	require.NotNil(t, b.ids.far, "300 is beyond the near window")
 	b.ids.insertRange(0, 300)
-	b.trim()
+	b.trim(true, 0)
 	require.Nil(t, b.ids.far)
 }
 

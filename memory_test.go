@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"bytes"
 	"runtime"
 	"testing"
 	"time"
@@ -139,6 +140,37 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 		quiet(t, all, clock, 10*time.Second)
 		require.LessOrEqual(t, perSession(), idleLimit, "after 10 s of quiet")
 	})
+}
+
+// What was handed over is let go of, and so are the caller's buffers: 255 large events,
+// one a datagram, each in memory of its own, of which the first is lost and comes
+// last.
+func TestQuietSessionHoldsOnToNothing(t *testing.T) {
+	for _, cfg := range []Config{
+		{Ordered: true},
+		{Wide: true, Ordered: true, Outcomes: true, Adaptive: true, Bundle: true},
+	} {
+		all, clock, perSession := couples(t, 4, cfg)
+		var buf [MaxDatagramSize]byte
+		for _, c := range all {
+			for range 255 {
+				c.a.Send(buf[:1000])
+			}
+			lost := true
+			for datagram := range c.a.Due(buf[:]) {
+				if !lost {
+					_, err := c.b.Receive(bytes.Clone(datagram))
+					require.NoError(t, err)
+				}
+				lost = false
+			}
+		}
+		quiet(t, all, clock, 13*time.Second)
+		for _, c := range all {
+			require.Zero(t, c.a.InFlight())
+		}
+		require.LessOrEqual(t, perSession(), idleLimit-512)
+	}
 }
 
 // A game's rate, and one far beyond, leave nothing behind either.

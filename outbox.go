@@ -62,7 +62,7 @@ type outbox struct {
 	resends  cursor
 	near     cursor // the copies ahead of a loss, with Adaptive only
 	far      cursor
-	cargo    cargo // which of them a datagram carries
+	cargo    cargo // where those of a datagram begin
 	due      idSet // events of which a further copy is due
 
 	mostEvents, mostBytes, mostRuns peak
@@ -72,7 +72,7 @@ func (o *outbox) get(number int64) *pending { return o.events.At(number) }
 
 // minEvents is the least that the rings of an outbox take, and what a quiet one
 // keeps for the next event.
-const minEvents = 2
+const minEvents = 1
 
 // add queues an event.
 func (o *outbox) add(event []byte) (id uint16) {
@@ -81,7 +81,7 @@ func (o *outbox) add(event []byte) (id uint16) {
 	}
 	start, ok := o.bytes.alloc(len(event))
 	if !ok {
-		o.moveBytes(o.bytes.larger(len(event)))
+		o.moveBytes(ring.Ceil(max(2*len(o.bytes.buf), o.bytes.used()+len(event)+1, minBytes)))
 		start, _ = o.bytes.alloc(len(event))
 	}
 	copy(o.bytes.buf[start:], event)
@@ -329,19 +329,18 @@ func (o *outbox) notePeaks() {
 }
 
 // trim gives back memory that was not needed lately.
-func (o *outbox) trim() {
+func (o *outbox) trim(busy bool) {
 	o.notePeaks()
-	busy := o.mostEvents.any()
-	if n := roomFor(o.mostEvents.fade(int(o.end-o.base), modestEvents, busy), minEvents); n < len(o.events) {
+	if n := roomFor(o.mostEvents.room(int(o.end-o.base), modestEvents, busy), minEvents); n < len(o.events) {
 		o.events = o.events.Resized(n, o.base, o.end)
 	}
-	if n := roomFor(o.mostBytes.fade(o.bytes.used(), modestBytes, busy), minBytes); n < len(o.bytes.buf) {
+	if n := roomFor(o.mostBytes.room(o.bytes.used(), modestBytes, busy), minBytes); n < len(o.bytes.buf) {
 		o.moveBytes(n)
 	}
-	if n := roomFor(o.mostRuns.fade(int(o.endRun-o.firstRun), modestEvents, busy), minEvents); n < len(o.runs) {
+	if n := roomFor(o.mostRuns.room(int(o.endRun-o.firstRun), modestEvents, busy), minEvents); n < len(o.runs) {
 		o.runs = o.runs.Resized(n, o.firstRun, o.endRun)
 	}
-	if !busy {
+	if o.base == o.end && !busy {
 		o.cargo.clear()
 	}
 }

@@ -207,7 +207,7 @@ func TestOutboxKeepsTheBytesOfSend(t *testing.T) {
 					live = live[1:]
 				}
 			case 5:
-				o.trim()
+				o.trim(false)
 			}
 			require.Equal(t, int64(len(live)), o.end-o.base)
 			require.Equal(t, len(live), o.undelivered)
@@ -224,7 +224,7 @@ func TestQuietOutboxKeepsRoomForAnEvent(t *testing.T) {
 	for range 20 {
 		o.add(make([]byte, 100))
 	}
-	o.trim()
+	o.trim(false)
 	require.Len(t, o.events, 32, "20 wait")
 	require.Len(t, o.bytes.buf, 2048, "2,000 wait")
 	for n := range o.end {
@@ -232,11 +232,11 @@ func TestQuietOutboxKeepsRoomForAnEvent(t *testing.T) {
 	}
 	o.fresh = o.end
 	o.settle()
-	o.trim()
+	o.trim(false)
 	require.Len(t, o.events, 32, "20 waited a moment ago")
-	o.trim()
+	o.trim(false)
 	require.Len(t, o.events, 32, "and in the period before")
-	o.trim()
+	o.trim(false)
 	require.Len(t, o.events, minEvents)
 	require.Len(t, o.bytes.buf, minBytes)
 	require.Equal(t, uint16(20), o.add([]byte("next")))
@@ -254,13 +254,23 @@ func TestOutboxKeepsTheLeastForOneEventInTheEnd(t *testing.T) {
 	c.Receive(Header{Type: TypeInput, Ack: 18, AckBits: 1<<18 - 1}, nil)
 	require.Equal(t, 1, c.InFlight())
 	c.outbox.releaseRuns(&c.sent)
-	for period := range 21 {
-		require.Greater(t, len(c.outbox.events), minEvents, period)
+	for period := range 82 { // until 20 was halved four times
+		require.Greater(t, len(c.outbox.events), 2, period)
 		clock.Advance(time.Duration(trimPeriod))
 		c.NextHeader(TypeInput)
 	}
+	require.Len(t, c.outbox.events, 2)
+	require.Len(t, c.outbox.runs, 2)
+	c.Receive(Header{Type: TypeInput, Sequence: 1, Ack: 100, AckBits: 1<<32 - 1}, nil)
+	c.Receive(Header{Type: TypeInput, Sequence: 2, Ack: 19}, nil)
+	require.Zero(t, c.InFlight())
+	for range 4 {
+		clock.Advance(time.Duration(trimPeriod))
+		c.NextHeader(TypeHeartbeat)
+	}
 	require.Len(t, c.outbox.events, minEvents)
 	require.Len(t, c.outbox.runs, minEvents)
+	require.Len(t, c.outbox.bytes.buf, minBytes)
 }
 
 // The log of copies holds one entry for events in a row of one datagram, and only

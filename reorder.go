@@ -7,6 +7,7 @@ import "github.com/ackbits/ackbits/internal/ring"
 // that was released stay as they are until reclaim.
 type reorder struct {
 	waiting int // events that were not released
+	live    int // their bytes
 	bytes   arena
 	places  [nearSpan]place // in bytes, by id
 	// The ids in the order in which they came. Those before the window were
@@ -14,7 +15,7 @@ type reorder struct {
 	order      ring.Ring[uint16]
 	first, end int64
 
-	mostBytes peak
+	most peak // live bytes, and one more for each event
 }
 
 type place struct {
@@ -31,10 +32,10 @@ func newReorder() *reorder {
 func (r *reorder) keep(e Event, base uint16) {
 	start, ok := r.bytes.alloc(len(e.Data))
 	if !ok {
-		r.move(r.bytes.larger(len(e.Data)), base)
+		need := r.live + len(e.Data)
+		r.move(max(len(r.bytes.buf), ring.Ceil(need+need/2)), base)
 		start, _ = r.bytes.alloc(len(e.Data))
 	}
-	r.mostBytes.note(r.bytes.used())
 	copy(r.bytes.buf[start:], e.Data)
 	r.places[e.ID%nearSpan] = place{uint32(start), uint16(len(e.Data))}
 	if r.end-r.first == int64(len(r.order)) {
@@ -43,12 +44,15 @@ func (r *reorder) keep(e Event, base uint16) {
 	*r.order.At(r.end) = e.ID
 	r.end++
 	r.waiting++
+	r.live += len(e.Data)
+	r.most.note(r.live + r.waiting)
 }
 
 // release returns the copy of an event that waited.
 func (r *reorder) release(id uint16) []byte {
-	r.waiting--
 	p := r.places[id%nearSpan]
+	r.waiting--
+	r.live -= int(p.size)
 	end := p.start + uint32(p.size)
 	return r.bytes.buf[p.start:end:end]
 }
@@ -65,8 +69,8 @@ func (r *reorder) reclaim(base uint16) {
 	}
 }
 
-// move gives the bytes a new size, which must fit what waits. What was released
-// stays in the old ones.
+// move copies what waits to new bytes, which must fit it. What was released stays
+// where it is.
 func (r *reorder) move(size int, base uint16) {
 	old := r.bytes.buf
 	r.bytes = arena{buf: make([]byte, size)}
@@ -86,12 +90,13 @@ func (r *reorder) move(size int, base uint16) {
 	r.end = kept
 }
 
-// trim gives back memory that was not needed lately, and reports whether none was.
+// trim gives back memory that was not needed lately, and reports whether none of it
+// was.
 func (r *reorder) trim(base uint16, busy bool) (idle bool) {
 	r.reclaim(base)
-	need := r.mostBytes.fade(r.bytes.used(), modestBytes, busy)
+	need := r.most.room(r.live+r.waiting, modestBytes, busy)
 	if n := roomFor(need, minBytes); n < len(r.bytes.buf) {
 		r.move(n, base)
 	}
-	return need == 0 && r.waiting == 0
+	return need == 0
 }

@@ -82,10 +82,11 @@ type sentLog struct {
 }
 
 // losses says how much room the log of what was sent should keep for the next loss.
+// It lies apart, since few datagrams touch it.
 type losses struct {
-	reach   peak  // from a datagram that was taken for lost to the newest
-	until   int64 // the time until which another must be expected
-	trimmed int64 // how many datagrams had been sent at the last trim
+	reach      peak  // from a datagram that was taken for lost to the newest
+	until      int64 // the time until which another must be expected
+	sentAtTrim int64 // how many datagrams had been sent at the last trim
 }
 
 func (s *sentLog) init(outcomes bool) {
@@ -207,8 +208,8 @@ func (q *outcomeQueue) pop() (Outcome, bool) {
 }
 
 // trim gives back memory that was not needed lately.
-func (q *outcomeQueue) trim() {
-	if n := roomFor(q.most.pass(int(q.end-q.first)), minOutcomes); n < len(q.ring) {
+func (q *outcomeQueue) trim(busy bool) {
+	if n := roomFor(q.most.room(int(q.end-q.first), modestEvents, busy), minOutcomes); n < len(q.ring) {
 		q.ring = q.ring.Resized(n, q.first, q.end)
 	}
 }

@@ -303,16 +303,16 @@ func TestOutcomeQueueTakesNoMemoryUntilItIsUsedAndLittleAfter(t *testing.T) {
 	for range 100 {
 		q.push(Outcome{})
 	}
-	q.trim()
+	q.trim(false)
 	require.Len(t, q.ring, 128, "100 wait")
 	for range 100 {
 		q.pop()
 	}
-	q.trim()
+	q.trim(false)
 	require.Len(t, q.ring, 128, "100 waited a moment ago")
-	q.trim()
+	q.trim(false)
 	require.Len(t, q.ring, 128, "and in the period before")
-	q.trim()
+	q.trim(false)
 	require.Len(t, q.ring, minOutcomes, "what a quiet session keeps")
 	q.push(Outcome{Sequence: 7})
 	o, ok := q.pop()
@@ -347,7 +347,7 @@ func TestOutcomeQueueIsASlice(t *testing.T) {
 					model = model[1:]
 				}
 			case 4:
-				q.trim()
+				q.trim(false)
 			}
 			require.LessOrEqual(t, len(q.ring), 1024)
 		}
@@ -398,7 +398,7 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 		k := p.emit(TypeInput)
 		p.ack(k.Sequence, 0)
 	}
-	require.Len(t, p.s.channel.sent.stamps, minRememberedSent)
+	require.Len(t, p.s.channel.sent.stamps, 2*modestEvents)
 
 	p.fetchOutcomes()
 	p.outcomes = nil
@@ -418,7 +418,7 @@ func TestOutcomesSurviveThatTheirQueueShrinks(t *testing.T) {
 	}
 	q.push(Outcome{Sequence: 0})
 	for range 3 {
-		q.trim()
+		q.trim(false)
 	}
 	require.Len(t, q.ring, minOutcomes)
 	for n := uint16(1); n < 100; n++ {
@@ -453,6 +453,26 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 		}
 		require.Zero(t, c.Stats().Lost)
 		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent)
+	}
+}
+
+// An outage leaves nothing behind, however many heartbeats are sent.
+func TestLogOfAnOutageIsGivenBackWhenOnlyHeartbeatsFlow(t *testing.T) {
+	for _, heartbeat := range []int{50, 5, 1} { // ms
+		c, clock := newChannel(t, Config{})
+		for range 2000 {
+			c.NextHeader(TypeInput)
+			clock.Advance(ms)
+		}
+		require.GreaterOrEqual(t, len(c.sent.stamps), 1024)
+		for now := range 10_000 {
+			if now%heartbeat == 0 {
+				h, _ := c.NextHeader(TypeHeartbeat)
+				c.Receive(Header{Type: TypeHeartbeat, Sequence: h.Sequence, Ack: h.Sequence}, nil)
+			}
+			clock.Advance(ms)
+		}
+		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent, heartbeat)
 	}
 }
 

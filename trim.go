@@ -16,9 +16,10 @@ const trimPeriod = 3 * int64(time.Second)
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trimPeriod)
 	c.trimSent(now)
-	c.outbox.trim()
-	c.inbox.trim()
-	c.outcomes.trim()
+	c.outbox.trim(c.busy)
+	c.inbox.trim(c.busy, c.stats.DatagramsReceived)
+	c.outcomes.trim(c.busy)
+	c.busy = false
 }
 
 // trimSent gives back memory of the log of what was sent.
@@ -31,11 +32,11 @@ func (c *channel) trimSent(now int64) {
 	if now < c.losses.until {
 		floor = rememberedSent
 	}
-	inFlight := min(c.sent.most.pass(0), rememberedSent/2) // no more than a loss would take
-	sent := int(c.sent.count - c.losses.trimmed)
-	toALoss := min(c.losses.reach.fade(0, maxRememberedSent, true), sent) // less where less is sent by now
+	inFlight := min(c.sent.most.room(0, modestEvents, c.busy), rememberedSent/2) // no more than a loss would take
+	sent := int(c.sent.count - c.losses.sentAtTrim)
+	toALoss := min(c.losses.reach.room(0, maxRememberedSent, c.busy), sent) // less where less is sent by now
 	need := max(int(c.sent.count-oldest), inFlight, toALoss)
-	c.losses.trimmed = c.sent.count
+	c.losses.sentAtTrim = c.sent.count
 	if n := roomFor(need, floor); n < len(c.sent.stamps) {
 		c.sent.resize(n)
 		c.outbox.cargo.shrink(n)
@@ -43,51 +44,48 @@ func (c *channel) trimSent(now int64) {
 }
 
 // peak tells for how much there should be room, by what was held lately. No session
-// holds 2³¹ of anything.
+// holds 2²⁹ of anything.
 type peak struct {
 	now, before int32 // the most in this trim period, and in the one before
-	kept        int32 // the most in those before, fading
+	kept        int32 // for how much there is room
+	age         int32 // trim periods since so much was held
 }
 
-// While there is something to do, room that was needed fades over minutes, so that a
-// link which loses one datagram in half a minute does not take it anew each time: up
-// to four times the need of the moment, or a modest amount, which is what a loss takes
-// at a game's usual rates. What a burst took beyond that is given back with the rest.
-// Fading faster would take memory anew for losses that are a little rarer; slower, or
-// from more, would let a session keep its worst moments.
+// While a session is busy, room that is not needed halves once a minute, so that a
+// link which loses a datagram in half a minute does not take it anew each time: room
+// for up to four times the need of the moment, or a modest amount, which is what a
+// loss takes at a game's usual rates. What a burst took beyond that goes at once, and
+// so does all when nothing but heartbeats flow. Halving sooner would take memory anew
+// for losses that are a little rarer; later, or from more, would let a session keep
+// its worst moments.
 const (
-	fading       = 32 // each trim period takes this part of it
+	halving      = int32(time.Minute / time.Duration(trimPeriod))
 	modestEvents = 64
 	modestBytes  = 4096
 )
 
 func (p *peak) note(n int) { p.now = max(p.now, int32(n)) }
 
-// any reports whether something was held in this period or the one before.
-func (p *peak) any() bool { return p.now > 0 || p.before > 0 }
-
-// pass begins a new period, with held already there, and returns the most of the
-// last two.
-func (p *peak) pass(held int) (most int) {
-	most = int(max(p.now, p.before))
+// room begins a new period, with held already there, and returns for how much there
+// should be room: the most of the last two, or what is kept beyond.
+func (p *peak) room(held, modest int, busy bool) int {
+	most := max(p.now, p.before)
 	p.now, p.before = int32(held), p.now
-	return most
-}
-
-// fade does so too, and while busy returns more if there was more, as it fades.
-func (p *peak) fade(held, modest int, busy bool) (need int) {
-	most := p.pass(held)
-	kept := int(p.kept) - (int(p.kept)+fading-1)/fading
-	if !busy {
-		kept = 0
+	p.age++
+	if p.age == halving {
+		p.kept, p.age = p.kept/2, 0
 	}
-	kept = max(most, min(kept, max(4*most, modest)))
-	p.kept = int32(kept)
-	return kept
+	if !busy {
+		p.kept = 0
+	}
+	p.kept = min(p.kept, max(4*most, int32(modest)))
+	if most >= p.kept {
+		p.kept, p.age = most, 0
+	}
+	return int(p.kept)
 }
 
 // roomFor returns the length that a ring keeps in which there were up to n
 // elements: room for twice as many and at least the floor, so that a load that
-// varies a little does not make it shrink and grow in turn. What the floor takes is
-// kept for the next event.
+// varies a little does not make it shrink and grow in turn.
 func roomFor(n, floor int) int { return max(ring.Ceil(max(2*n, 1)), floor) }

@@ -8,45 +8,59 @@ import (
 )
 
 // Room for a peak stays for its trim period and the next, whatever it was; then up to
-// the modest amount, or four times what is held at most, fades.
-func TestPeakFadesWhileThereIsSomethingToDo(t *testing.T) {
+// the modest amount, or four times what is held at most, halves once a minute.
+func TestRoomForAPeakGoesSlowlyWhileTheSessionIsBusy(t *testing.T) {
 	for _, tc := range []struct {
-		name          string
-		peak, usual   int // held once, and in each period after it
-		modest, busyN int // so many periods are busy
-		want          []int
+		name         string
+		peak, usual  int // held once, and in each period after it
+		modest, busy int // so many periods are busy
+		want         map[int]int
 	}{
-		{"a burst", 1000, 1, 64, 9, []int{1000, 1000, 64, 62, 60, 58, 56, 54, 52, 1}},
-		{"a modest peak", 40, 1, 64, 9, []int{40, 40, 38, 36, 34, 32, 31, 30, 29, 1}},
-		{"a small peak", 4, 1, 64, 9, []int{4, 4, 3, 2, 1, 1, 1, 1, 1, 1}},
-		{"four times what is usual", 1000, 100, 64, 5, []int{1000, 1000, 400, 387, 374, 100}},
-		{"a peak that is passed", 40, 50, 64, 5, []int{40, 50, 50, 50, 50, 50}},
-		{"nothing to do", 40, 0, 64, 1, []int{40, 40, 0, 0}},
-		{"nothing modest", 40, 1, 0, 9, []int{40, 40, 4, 3, 2, 1, 1}},
+		{"a burst", 1000, 1, 64, 99, map[int]int{0: 1000, 1: 1000, 2: 64, 20: 64, 21: 32, 40: 32, 41: 16, 61: 8}},
+		{"a modest peak", 40, 1, 64, 30, map[int]int{1: 40, 20: 40, 21: 20, 29: 20, 30: 1, 31: 1}},
+		{"a small one", 3, 1, 64, 99, map[int]int{1: 3, 20: 3, 21: 1}},
+		{"four times what is usual", 1000, 100, 64, 99, map[int]int{1: 1000, 2: 400, 20: 400, 21: 200, 41: 100}},
+		{"less than usual", 40, 50, 64, 99, map[int]int{0: 40, 1: 50, 40: 50}},
+		{"nothing any more", 40, 0, 64, 1, map[int]int{0: 40, 1: 40, 2: 0}},
+		{"nothing, in a busy session", 40, 0, 64, 99, map[int]int{1: 40, 20: 40, 21: 20}},
+		{"nothing is modest", 40, 1, 0, 99, map[int]int{1: 40, 2: 4, 21: 2}},
 	} {
 		var p peak
 		p.note(tc.peak)
 		p.note(1) // less than before
-		for period, want := range tc.want {
-			require.Equal(t, want, p.fade(0, tc.modest, period < tc.busyN), "%s: %d", tc.name, period)
+		for period := range 70 {
+			got := p.room(0, tc.modest, period < tc.busy)
+			if want, ok := tc.want[period]; ok {
+				require.Equal(t, want, got, "%s: %d", tc.name, period)
+			}
 			p.note(tc.usual)
 		}
 	}
 }
 
-func TestPeakOfTwoPeriodsTellsWhetherThereIsSomethingToDo(t *testing.T) {
+// A peak that comes again within a minute keeps its room.
+func TestRoomForAPeakThatComesAgainStays(t *testing.T) {
 	var p peak
-	require.False(t, p.any())
-	p.note(1)
-	require.True(t, p.any())
-	p.pass(0)
-	require.True(t, p.any())
-	p.pass(2)
-	require.True(t, p.any(), "held already when the period began")
-	p.pass(0)
-	require.True(t, p.any())
-	p.pass(0)
-	require.False(t, p.any())
+	for period := range 200 {
+		if period%19 == 0 {
+			p.note(50)
+		}
+		require.Equal(t, 50, p.room(0, 64, true))
+		p.note(1)
+	}
+	p.room(7, 64, true)
+	for range 40 {
+		p.room(0, 64, true)
+	}
+	require.Equal(t, 12, p.room(0, 64, true))
+}
+
+func TestWhatIsHeldWhenAPeriodBeginsCounts(t *testing.T) {
+	var p peak
+	p.room(7, 0, false)
+	require.Equal(t, 7, p.room(0, 0, false))
+	require.Equal(t, 7, p.room(0, 0, false))
+	require.Zero(t, p.room(0, 0, false))
 }
 
 func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
@@ -91,9 +105,9 @@ func TestRoomAfterABurst(t *testing.T) {
 	require.Len(t, c.outbox.cargo.runs, minRememberedSent, "no more than the log remembers")
 	for _, lengths := range [][]int{events, runs} {
 		require.Equal(t, []int{256, 256, 128}, lengths[:3])
-		require.Equal(t, []int{128, 64}, lengths[17:19])
-		require.Equal(t, []int{8, 4, minEvents, minEvents}, lengths[47:51])
+		require.Equal(t, []int{128, 64}, lengths[20:22])
+		require.Equal(t, []int{32, 16}, lengths[60:62])
 	}
 	require.Equal(t, []int{16384, 16384, 8192}, bytes[:3])
-	require.Equal(t, []int{8192, 4096}, bytes[23:25])
+	require.Equal(t, []int{8192, 4096}, bytes[20:22])
 }
