@@ -62,8 +62,8 @@ type outbox struct {
 	resends  cursor
 	near     cursor // the copies ahead of a loss, with Adaptive only
 	far      cursor
-	cargo    cargo // where those of a datagram begin
 	due      idSet // events of which a further copy is due
+	cargo    cargo // where the runs of a datagram begin
 
 	mostEvents, mostBytes, mostRuns peak
 }
