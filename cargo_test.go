@@ -38,7 +38,9 @@ func TestCargoIsAMap(t *testing.T) {
 			},
 			"shrink": func(t *rapid.T) {
 				n := rapid.SampledFrom([]int{16, 64, 128}).Draw(t, "room")
+				before := len(c.runs)
 				c.shrink(n)
+				require.Len(t, c.runs, min(n, before))
 				forget(c.end - int64(n))
 				_, ok := c.of(c.end - int64(n) - 1)
 				require.False(t, ok, "no room for it")
@@ -67,6 +69,8 @@ func TestCargoIsAMap(t *testing.T) {
 func TestCargoCoversFromTheFirstToTheLast(t *testing.T) {
 	var c cargo
 	c.load(7, 70, 0, true)
+	require.Len(t, c.runs, minCargo)
+	require.Zero(t, testing.AllocsPerRun(1, func() { c.shrink(minCargo) }))
 	_, ok := c.of(8)
 	require.False(t, ok)
 	c.load(7+15, 71, 0, false)
