@@ -491,6 +491,40 @@ func TestInboxLetsGoOfEvents(t *testing.T) {
 	}
 }
 
+// Where the lists have the least room, too.
+func TestInboxLetsGoOfASingleEvent(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		var b inbox
+		b.init(ordered)
+		b.parsed = []Event{{0, []byte("x")}}
+		b.takenAt = 1
+		out, _ := b.take(b.parsed)
+		b.trim(true, 1)
+		require.NotNil(t, out[0].Data)
+		b.trim(true, 2)
+		require.Nil(t, b.parsed[:1][0].Data)
+		require.True(t, !ordered || b.out[:1][0].Data == nil)
+	}
+}
+
+// What is beyond the last list belongs to those before it.
+func TestInboxHoldsOnToTheLastListOnly(t *testing.T) {
+	var b inbox
+	b.init(false)
+	b.parsed = []Event{{0, []byte("x")}, {1, []byte("y")}, {2, []byte("z")}}[:1]
+	b.mostEvents.note(3)
+	b.trim(true, 0)
+	require.NotNil(t, b.parsed[0].Data)
+	require.Equal(t, make([]Event, 2), b.parsed[1:3])
+
+	b = inbox{}
+	b.init(true)
+	b.take([]Event{{0, []byte("x")}, {1, []byte("y")}, {2, []byte("z")}})
+	b.take([]Event{{3, []byte("x")}})
+	require.Len(t, b.out, 1)
+	require.Equal(t, make([]Event, 2), b.out[1:3])
+}
+
 func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
 	var b inbox
 	b.init(true)
@@ -505,6 +539,9 @@ func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
 	}
 	require.Equal(t, 1, cap(b.out))
 	require.Len(t, out[255].Data, 100)
+	list := b.out[:1]
+	b.trim(false, 0)
+	require.Same(t, &list[0], &b.out[:1][0], "what has the right size stays")
 }
 
 func TestInboxAfterABurst(t *testing.T) {
@@ -513,7 +550,7 @@ func TestInboxAfterABurst(t *testing.T) {
 	b.parsed = make([]Event, 0, 512)
 	b.take(make([]Event, 255))
 	var room []int
-	for range 80 {
+	for range 130 {
 		b.trim(true, 0)
 		room = append(room, cap(b.parsed))
 		b.take(make([]Event, 1))
@@ -521,6 +558,7 @@ func TestInboxAfterABurst(t *testing.T) {
 	require.Equal(t, []int{512, 512, 128}, room[:3])
 	require.Equal(t, []int{128, 64}, room[20:22])
 	require.Equal(t, []int{32, 16}, room[60:62])
+	require.Equal(t, []int{8, 4}, room[100:102])
 }
 
 func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {

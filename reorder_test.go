@@ -66,7 +66,7 @@ func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	require.Equal(t, []int{32768, 32768, 32768, 8192}, room[:4])
 	require.Equal(t, []int{8192, 4096}, room[21:23])
 	require.Equal(t, minBytes, room[len(room)-1])
-	require.Less(t, len(room), 300)
+	require.Len(t, room, 2+13*20, "minutes until 4096 are halved to nothing")
 
 	r.keep(Event{202, nil}, 201)
 	require.False(t, r.trim(201, false), "an empty one waits")
@@ -74,6 +74,19 @@ func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	require.False(t, r.trim(203, false), "one did in this period")
 	require.False(t, r.trim(203, false), "and in the one before")
 	require.True(t, r.trim(203, false))
+}
+
+// Half as much again as what waits.
+func TestReorderGrowsByHalf(t *testing.T) {
+	r := newReorder()
+	r.keep(Event{1, make([]byte, 45)}, 0)
+	r.keep(Event{2, make([]byte, 45)}, 0) // 90 and 45
+	require.Len(t, r.bytes.buf, 256)
+	r.release(1)
+	r.release(2)
+	r.reclaim(3)
+	r.keep(Event{4, make([]byte, 257)}, 3) // 257 and 128
+	require.Len(t, r.bytes.buf, 512)
 }
 
 // The room of what was released is found when it is needed, even behind an event that

@@ -94,7 +94,7 @@ func TestRoomAfterABurst(t *testing.T) {
 	}
 	exchange(250)
 	var events, bytes, runs []int
-	for range 80 {
+	for range 130 {
 		clock.Advance(time.Duration(trimPeriod))
 		exchange(1)
 		events = append(events, len(c.outbox.events))
@@ -107,6 +107,7 @@ func TestRoomAfterABurst(t *testing.T) {
 		require.Equal(t, []int{256, 256, 128}, lengths[:3])
 		require.Equal(t, []int{128, 64}, lengths[20:22])
 		require.Equal(t, []int{32, 16}, lengths[60:62])
+		require.Equal(t, []int{8, 4}, lengths[100:102])
 	}
 	require.Equal(t, []int{16384, 16384, 8192}, bytes[:3])
 	require.Equal(t, []int{8192, 4096}, bytes[20:22])
