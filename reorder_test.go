@@ -23,7 +23,7 @@ func TestReleasedCopyIsNotWrittenTo(t *testing.T) {
 func TestReclaimedRoomIsUsedAgain(t *testing.T) {
 	r := newReorder()
 	for id := uint16(1); id < 1000; id += 2 {
-		r.keep(Event{id, make([]byte, 50)}, id-1)
+		r.keep(Event{id, make([]byte, minBytes)}, id-1)
 		r.release(id)
 		r.reclaim(id + 1)
 	}
@@ -34,12 +34,15 @@ func TestReclaimedRoomIsUsedAgain(t *testing.T) {
 func TestReorderNeedsNoMoreThanWhatWaits(t *testing.T) {
 	r := newReorder()
 	r.keep(Event{1, make([]byte, 50)}, 0)
-	for id := uint16(1); id < 1000; id++ {
-		r.keep(Event{id + 1, make([]byte, 50)}, id-1)
+	id := uint16(1)
+	turn := func() {
+		r.keep(Event{id + 1, r.bytes.buf[:50]}, id-1)
 		r.release(id)
-		r.reclaim(id + 1)
-		require.Equal(t, 1, r.waiting)
+		id++
+		r.reclaim(id)
 	}
+	require.Zero(t, allocations(1000, turn))
+	require.Equal(t, 1, r.waiting)
 	require.LessOrEqual(t, len(r.bytes.buf), 256)
 }
 
@@ -76,6 +79,21 @@ func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	require.True(t, r.trim(203, false))
 }
 
+// What moves while others that were released lie before it is not lost.
+func TestWhatWaitsBehindWhatWasReleasedMoves(t *testing.T) {
+	r := newReorder()
+	r.keep(Event{1, bytes.Repeat([]byte("1"), 40)}, 0)
+	r.keep(Event{3, bytes.Repeat([]byte("3"), 20)}, 0)
+	r.release(1)
+	r.keep(Event{4, bytes.Repeat([]byte("4"), 60)}, 2)
+	require.Len(t, r.bytes.buf, 128)
+	r.reclaim(2)
+	r.keep(Event{5, bytes.Repeat([]byte("5"), 48)}, 2) // up to the end
+	r.keep(Event{6, bytes.Repeat([]byte("6"), 10)}, 2)
+	require.Equal(t, bytes.Repeat([]byte("3"), 20), r.release(3))
+	require.Equal(t, bytes.Repeat([]byte("4"), 60), r.release(4))
+}
+
 // Half as much again as what waits.
 func TestReorderGrowsByHalf(t *testing.T) {
 	r := newReorder()
@@ -100,6 +118,7 @@ func TestRoomBehindAStragglerIsFound(t *testing.T) {
 		r.reclaim(id + 1)
 	}
 	require.Len(t, r.bytes.buf, 128, "room is found by keeping only what waits")
+	require.LessOrEqual(t, len(r.order), 4)
 	require.Equal(t, "straggler", string(r.release(255)))
 	require.Zero(t, r.waiting)
 }
