@@ -93,7 +93,6 @@ func (r *reorder) move(size int, base uint16) {
 // trim gives back memory that was not needed lately, and reports whether none of it
 // was.
 func (r *reorder) trim(base uint16, busy bool) (idle bool) {
-	r.reclaim(base)
 	need := r.most.room(r.live+r.waiting, modestBytes, busy)
 	if n := roomFor(need, minBytes); n < len(r.bytes.buf) {
 		r.move(n, base)

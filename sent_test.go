@@ -456,9 +456,13 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 	}
 }
 
-// An outage leaves nothing behind, however many heartbeats are sent.
-func TestLogOfAnOutageIsGivenBackWhenOnlyHeartbeatsFlow(t *testing.T) {
-	for _, heartbeat := range []int{50, 5, 1} { // ms
+// An outage leaves nothing behind when less is sent by then, or only heartbeats, however
+// many.
+func TestLogOfAnOutageIsGivenBack(t *testing.T) {
+	for _, tc := range []struct {
+		kind  Type
+		every int // ms
+	}{{TypeHeartbeat, 50}, {TypeHeartbeat, 5}, {TypeHeartbeat, 1}, {TypeInput, 50}} {
 		c, clock := newChannel(t, Config{})
 		for range 2000 {
 			c.NextHeader(TypeInput)
@@ -466,13 +470,13 @@ func TestLogOfAnOutageIsGivenBackWhenOnlyHeartbeatsFlow(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, len(c.sent.stamps), 1024)
 		for now := range 10_000 {
-			if now%heartbeat == 0 {
-				h, _ := c.NextHeader(TypeHeartbeat)
+			if now%tc.every == 0 {
+				h, _ := c.NextHeader(tc.kind)
 				c.Receive(Header{Type: TypeHeartbeat, Sequence: h.Sequence, Ack: h.Sequence}, nil)
 			}
 			clock.Advance(ms)
 		}
-		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent, heartbeat)
+		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent, tc)
 	}
 }
 
