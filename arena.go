@@ -1,7 +1,7 @@
 package ackbits
 
-// minBytes is the least that an arena takes: an event of the usual size.
-const minBytes = 64
+// minBytes is what an arena takes at first: a few events of the usual size.
+const minBytes = 256
 
 // arena is a ring of bytes from which events take theirs in order, each in one
 // piece. Its live bytes lie from head to tail, or around the end of buf.

@@ -4,16 +4,16 @@ import "github.com/ackbits/ackbits/internal/ring"
 
 // cargo tells for a datagram's number at which run in the outbox its events begin. It
 // covers the numbers first … end − 1, from the oldest datagram on that has runs, and
-// so takes little where events are rare. Those in between that carry nothing are not
-// asked for (carriesEvents), and whose runs were released while a number before it
-// still has some finds none with its sequence.
+// so takes little where events are rare. Of a number in between that carried nothing,
+// or whose runs were released, it may say anything: the run found there never has the
+// datagram's sequence.
 type cargo struct {
 	runs       ring.Ring[uint32]
 	first, end int64
 }
 
-// minCargo is the least it takes: an event and its resend a few datagrams later.
-const minCargo = 8
+// minCargo is what it takes at first: an event and its resend some datagrams later.
+const minCargo = 16
 
 // load notes where the runs of datagram n begin. Datagrams before oldest are
 // forgotten; if alone, no other has runs.
@@ -44,10 +44,4 @@ func (c *cargo) shrink(n int) {
 		c.first = max(c.first, c.end-int64(n))
 		c.runs = c.runs.Resized(n, c.first, c.end)
 	}
-}
-
-// clear forgets all, and keeps the room that one datagram takes.
-func (c *cargo) clear() {
-	c.first = c.end
-	c.shrink(minCargo)
 }

@@ -176,7 +176,7 @@ type inbox struct {
 	ids     idWindow
 	ordered bool
 	parsed  []Event // of the datagram at hand
-	takenAt uint64  // which datagram that was, counted
+	takenAt uint64  // how many datagrams had been received when events were last handed over
 
 	// Ordered:
 	reorder *reorder // nil while nothing was ahead of a gap lately
@@ -239,8 +239,9 @@ func (b *inbox) takeOrdered(events []Event) (out []Event, fresh int) {
 	return b.out, fresh
 }
 
-// trim gives back memory that was not needed lately. What was handed over stays
-// as it is until another datagram was received, of which the count tells.
+// trim gives back memory that was not needed lately, and lets go of the caller's
+// datagrams and of copies, to which the lists point. What was handed over last stays as
+// it is as long as received says that no other datagram came.
 func (b *inbox) trim(busy bool, received uint64) {
 	b.ids.narrow()
 	n := roomFor(b.mostEvents.room(0, modestEvents, busy), 1)
@@ -250,10 +251,10 @@ func (b *inbox) trim(busy bool, received uint64) {
 	if n < cap(b.out) {
 		b.out = make([]Event, 0, n)
 	}
-	clear(b.parsed[len(b.parsed):cap(b.parsed)]) // hold on neither to the caller's datagrams
+	clear(b.parsed[len(b.parsed):cap(b.parsed)]) // of lists before the last
 	if b.takenAt != received {
 		clear(b.parsed)
-		clear(b.out) // nor to copies
+		clear(b.out)
 	}
 	if b.reorder != nil && b.reorder.trim(b.ids.base, busy) {
 		b.reorder = nil

@@ -70,9 +70,9 @@ type outbox struct {
 
 func (o *outbox) get(number int64) *pending { return o.events.At(number) }
 
-// minEvents is the least that the rings of an outbox take, and what a quiet one
-// keeps for the next event.
-const minEvents = 1
+// minEvents is what the rings of an outbox take at first: enough for a game's usual
+// tick.
+const minEvents = 8
 
 // add queues an event.
 func (o *outbox) add(event []byte) (id uint16) {
@@ -340,8 +340,8 @@ func (o *outbox) trim(busy bool) {
 	if n := roomFor(o.mostRuns.room(int(o.endRun-o.firstRun), modestEvents, busy), minEvents); n < len(o.runs) {
 		o.runs = o.runs.Resized(n, o.firstRun, o.endRun)
 	}
-	if o.base == o.end && !busy {
-		o.cargo.clear()
+	if len(o.runs) == 0 {
+		o.cargo = cargo{}
 	}
 }
 

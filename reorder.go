@@ -3,8 +3,8 @@ package ackbits
 import "github.com/ackbits/ackbits/internal/ring"
 
 // reorder keeps copies of the events that are ahead of a gap. Their bytes lie in
-// the order in which they came, and make room in that order. Those of an event
-// that was released stay as they are until reclaim.
+// the order in which they came, and make room in that order. Those of an event that
+// was released stay as they are until reclaim, which comes with the next list.
 type reorder struct {
 	waiting int // events that were not released
 	live    int // their bytes
@@ -32,9 +32,12 @@ func newReorder() *reorder {
 func (r *reorder) keep(e Event, base uint16) {
 	start, ok := r.bytes.alloc(len(e.Data))
 	if !ok {
+		// Half as much again as is needed; and twice what there was, up to what is
+		// modest, lest room that a straggler holds be looked for again and again.
 		need := r.live + len(e.Data)
-		r.move(max(len(r.bytes.buf), ring.Ceil(need+need/2)), base)
-		start, _ = r.bytes.alloc(len(e.Data))
+		size := len(r.bytes.buf)
+		r.move(max(size, ring.Ceil(need+need/2), min(2*size, modestBytes)), base)
+		start, _ = r.bytes.alloc(len(e.Data)) // new bytes have it in one piece
 	}
 	copy(r.bytes.buf[start:], e.Data)
 	r.places[e.ID%nearSpan] = place{uint32(start), uint16(len(e.Data))}
@@ -69,8 +72,8 @@ func (r *reorder) reclaim(base uint16) {
 	}
 }
 
-// move copies what waits to new bytes, which must fit it. What was released stays
-// where it is.
+// move copies what waits to new bytes, which must fit it: there it lies in a row. What
+// was released stays where it is.
 func (r *reorder) move(size int, base uint16) {
 	old := r.bytes.buf
 	r.bytes = arena{buf: make([]byte, size)}

@@ -82,29 +82,42 @@ func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 // What moves while others that were released lie before it is not lost.
 func TestWhatWaitsBehindWhatWasReleasedMoves(t *testing.T) {
 	r := newReorder()
-	r.keep(Event{1, bytes.Repeat([]byte("1"), 40)}, 0)
-	r.keep(Event{3, bytes.Repeat([]byte("3"), 20)}, 0)
+	r.keep(Event{1, bytes.Repeat([]byte("1"), 200)}, 0)
+	r.keep(Event{3, bytes.Repeat([]byte("3"), 50)}, 0)
 	r.release(1)
 	r.keep(Event{4, bytes.Repeat([]byte("4"), 60)}, 2)
-	require.Len(t, r.bytes.buf, 128)
+	require.Len(t, r.bytes.buf, 512)
 	r.reclaim(2)
-	r.keep(Event{5, bytes.Repeat([]byte("5"), 48)}, 2) // up to the end
+	r.keep(Event{5, bytes.Repeat([]byte("5"), 402)}, 2) // up to the end
 	r.keep(Event{6, bytes.Repeat([]byte("6"), 10)}, 2)
-	require.Equal(t, bytes.Repeat([]byte("3"), 20), r.release(3))
+	require.Equal(t, bytes.Repeat([]byte("3"), 50), r.release(3))
 	require.Equal(t, bytes.Repeat([]byte("4"), 60), r.release(4))
 }
 
-// Half as much again as what waits.
-func TestReorderGrowsByHalf(t *testing.T) {
+func TestReorderGrows(t *testing.T) {
 	r := newReorder()
-	r.keep(Event{1, make([]byte, 45)}, 0)
-	r.keep(Event{2, make([]byte, 45)}, 0) // 90 and 45
-	require.Len(t, r.bytes.buf, 256)
+	wait := func(size int) {
+		r.keep(Event{1, make([]byte, size)}, 0)
+		r.release(1)
+		r.reclaim(2)
+	}
+	wait(minBytes)
+	require.Len(t, r.bytes.buf, minBytes)
+	wait(1000) // and 500
+	require.Len(t, r.bytes.buf, 2048)
+	wait(2000)
+	require.Len(t, r.bytes.buf, 2048)
+	wait(2049) // and 1024, twice what there was
+	require.Len(t, r.bytes.buf, modestBytes)
+	wait(modestBytes + 1) // and 2048
+	require.Len(t, r.bytes.buf, 2*modestBytes)
+
+	r.keep(Event{1, make([]byte, 2*modestBytes/3-10)}, 0)
+	r.keep(Event{2, make([]byte, 2*modestBytes/3)}, 0)
 	r.release(1)
-	r.release(2)
-	r.reclaim(3)
-	r.keep(Event{4, make([]byte, 257)}, 3) // 257 and 128
-	require.Len(t, r.bytes.buf, 512)
+	r.keep(Event{4, nil}, 2)
+	r.keep(Event{5, make([]byte, 2*modestBytes/3)}, 2) // what waits is two thirds
+	require.Len(t, r.bytes.buf, 2*modestBytes, "more than modest: room behind what was released is found")
 }
 
 // The room of what was released is found when it is needed, even behind an event that
@@ -117,8 +130,8 @@ func TestRoomBehindAStragglerIsFound(t *testing.T) {
 		r.release(id)
 		r.reclaim(id + 1)
 	}
-	require.Len(t, r.bytes.buf, 128, "room is found by keeping only what waits")
-	require.LessOrEqual(t, len(r.order), 4)
+	require.LessOrEqual(t, len(r.bytes.buf), modestBytes, "room is found by keeping only what waits")
+	require.LessOrEqual(t, len(r.order), 128)
 	require.Equal(t, "straggler", string(r.release(255)))
 	require.Zero(t, r.waiting)
 }

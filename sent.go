@@ -178,7 +178,7 @@ type outcomeQueue struct {
 // seconds. More would serve nobody who fetches them at all.
 const (
 	maxOutcomes = 1024
-	minOutcomes = 2
+	minOutcomes = 8
 )
 
 // push appends an outcome, and reports whether the oldest had to go.

@@ -6,10 +6,11 @@ import (
 	"github.com/ackbits/ackbits/internal/ring"
 )
 
-// trimPeriod is how often memory is given back, most of it when it was not needed
-// in this period and the one before: within 10 s of quiet. Shorter would take the
-// moments between a game's events for quiet; longer would let a server keep its
-// worst moment for longer.
+// trimPeriod is how often memory is given back; what was needed neither in this
+// period nor in the one before goes first. So a quiet session has given back all of it
+// within 10 s, if its heartbeats, which give the occasion, are no rarer than three a
+// second. Shorter would take the moments between a game's events for quiet; longer
+// would let a server keep its worst moment for longer.
 const trimPeriod = 3 * int64(time.Second)
 
 // trim gives back memory that was not needed lately.
@@ -35,7 +36,7 @@ func (c *channel) trimSent(now int64) {
 	inFlight := min(c.sent.most.room(0, modestEvents, c.busy), rememberedSent/2) // no more than a loss would take
 	sent := int(c.sent.count - c.losses.sentAtTrim)
 	toALoss := min(c.losses.reach.room(0, maxRememberedSent, c.busy), sent) // less where less is sent by now
-	need := max(int(c.sent.count-oldest), inFlight, toALoss)
+	need := max(int(c.sent.count-oldest), inFlight, toALoss, 1)
 	c.losses.sentAtTrim = c.sent.count
 	if n := roomFor(need, floor); n < len(c.sent.stamps) {
 		c.sent.resize(n)
@@ -48,7 +49,7 @@ func (c *channel) trimSent(now int64) {
 type peak struct {
 	now, before int32 // the most in this trim period, and in the one before
 	kept        int32 // for how much there is room
-	age         int32 // trim periods since so much was held
+	age         int32 // trim periods since so much was held, or since it was halved
 }
 
 // While a session is busy, room that is not needed halves once a minute, so that a
@@ -88,4 +89,9 @@ func (p *peak) room(held, modest int, busy bool) int {
 // roomFor returns the length that a ring keeps in which there were up to n
 // elements: room for twice as many and at least the floor, so that a load that
 // varies a little does not make it shrink and grow in turn.
-func roomFor(n, floor int) int { return max(ring.Ceil(max(2*n, 1)), floor) }
+func roomFor(n, floor int) int {
+	if n == 0 {
+		return 0
+	}
+	return max(ring.Ceil(2*n), floor)
+}

@@ -68,7 +68,7 @@ func TestRingsKeepRoomForTwiceTheirPeak(t *testing.T) {
 		n           int
 		floor, want int
 	}{
-		{0, 8, 8}, {0, 1, 1}, {1, 8, 8}, {4, 8, 8}, {5, 8, 16}, {8, 8, 16}, {9, 8, 32}, {1, 1, 2}, {256, 8, 512},
+		{0, 8, 0}, {1, 8, 8}, {4, 8, 8}, {5, 8, 16}, {8, 8, 16}, {9, 8, 32}, {1, 1, 2}, {256, 8, 512},
 	} {
 		require.Equal(t, tc.want, roomFor(tc.n, tc.floor), tc.n)
 	}
@@ -106,8 +106,7 @@ func TestRoomAfterABurst(t *testing.T) {
 	for _, lengths := range [][]int{events, runs} {
 		require.Equal(t, []int{256, 256, 128}, lengths[:3])
 		require.Equal(t, []int{128, 64}, lengths[20:22])
-		require.Equal(t, []int{32, 16}, lengths[60:62])
-		require.Equal(t, []int{8, 4}, lengths[100:102])
+		require.Equal(t, []int{32, 16, minEvents}, []int{lengths[60], lengths[61], lengths[129]})
 	}
 	require.Equal(t, []int{16384, 16384, 8192}, bytes[:3])
 	require.Equal(t, []int{8192, 4096}, bytes[20:22])
