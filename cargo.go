@@ -4,9 +4,9 @@ import "github.com/ackbits/ackbits/internal/ring"
 
 // cargo tells for a datagram's number at which run in the outbox its events begin. It
 // covers the numbers first … end − 1, from the oldest datagram on that has runs, and
-// so takes little where events are rare. Of a number in between that carried nothing,
-// or whose runs were released, it may say anything: the run found there never has the
-// datagram's sequence.
+// so takes little where events are rare. Of a number in between that carried nothing
+// it may say anything: ask only for one that did (carriesEvents). If the runs of that
+// one were released, those that are found in their place have other sequences.
 type cargo struct {
 	runs       ring.Ring[uint32]
 	first, end int64

@@ -598,6 +598,34 @@ func TestAckDeliversNothingOfTheSequenceBeforeAWrap(t *testing.T) {
 	}
 }
 
+// Nor if that datagram carried none itself, the one a wrap before is long forgotten,
+// and its event is on the wire to this day.
+func TestAckOfADatagramWithoutEventsDeliversNoneOfAWrapBefore(t *testing.T) {
+	c, clock := newChannel(t, Config{LossDelay: ms})
+	resend := func() {
+		clock.Advance(100 * ms)
+		h, _ := c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
+	}
+	peer := uint16(0)
+	acknowledged := func() {
+		h, _ := c.NextHeader(TypeInput)
+		c.Receive(Header{Type: TypeInput, Sequence: peer, Ack: h.Sequence}, nil)
+		peer++
+	}
+	c.Send([]byte("x"))
+	resend() // 0
+	for range 1<<16 - 2 {
+		acknowledged()
+	}
+	resend() // 65535
+	h, _ := c.NextHeader(TypeInput)
+	require.Zero(t, h.Sequence)
+	resend()
+	c.Receive(Header{Type: TypeInput, Sequence: peer, Ack: h.Sequence}, nil)
+	require.Equal(t, 1, c.InFlight())
+}
+
 // The whole window in one ack.
 func TestWholeWindowInOneAck(t *testing.T) {
 	for wide, window := range map[bool]int{false: 33, true: 65} {

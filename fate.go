@@ -119,8 +119,10 @@ func (c *channel) awaited(number, now int64) bool {
 	case undecided:
 		return true
 	case lost:
-		run, ok := c.outbox.cargo.of(number)
-		return ok && s&carriesEvents != 0 && now-s.sentAt() < lateMemory && c.outbox.awaits(run, uint16(number))
+		if s&carriesEvents != 0 && now-s.sentAt() < lateMemory {
+			run, ok := c.outbox.cargo.of(number)
+			return ok && c.outbox.awaits(run, uint16(number))
+		}
 	}
 	return false
 }
