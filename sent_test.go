@@ -460,23 +460,28 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 // many.
 func TestLogOfAnOutageIsGivenBack(t *testing.T) {
 	for _, tc := range []struct {
-		kind  Type
-		every int // ms
-	}{{TypeHeartbeat, 50}, {TypeHeartbeat, 5}, {TypeHeartbeat, 1}, {TypeInput, 50}} {
+		kind        Type
+		every, time int // ms
+		room        int
+	}{
+		{TypeHeartbeat, 50, 10_000, 256}, {TypeHeartbeat, 5, 10_000, 256}, {TypeHeartbeat, 1, 10_000, 256}, {TypeInput, 50, 10_000, 256},
+		{TypeInput, 1, 10_000, 1024}, // what the next loss would take
+		{TypeInput, 1, 130_000, 512},
+	} {
 		c, clock := newChannel(t, Config{})
 		for range 2000 {
 			c.NextHeader(TypeInput)
 			clock.Advance(ms)
 		}
 		require.GreaterOrEqual(t, len(c.sent.stamps), 1024)
-		for now := range 10_000 {
+		for now := range tc.time {
 			if now%tc.every == 0 {
 				h, _ := c.NextHeader(tc.kind)
 				c.Receive(Header{Type: TypeHeartbeat, Sequence: h.Sequence, Ack: h.Sequence}, nil)
 			}
 			clock.Advance(ms)
 		}
-		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent, tc)
+		require.Equal(t, tc.room, len(c.sent.stamps), tc)
 	}
 }
 
