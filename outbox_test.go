@@ -242,7 +242,8 @@ func TestQuietOutboxTakesNoMemory(t *testing.T) {
 	require.Equal(t, uint16(20), o.add([]byte("next")))
 }
 
-// While there is something to do, the room that was needed fades.
+// While a session is busy, the room that was needed halves once a minute; when it is
+// quiet, it goes.
 func TestOutboxKeepsTheLeastForOneEventInTheEnd(t *testing.T) {
 	c, clock := newChannel(t, Config{})
 	for range 20 {

@@ -46,7 +46,7 @@ func TestReorderNeedsNoMoreThanWhatWaits(t *testing.T) {
 	require.LessOrEqual(t, len(r.bytes.buf), 256)
 }
 
-// What was released is reclaimed when nothing more comes, and then all is given back.
+// Its room halves once a minute; when nothing of it is left, all is given back.
 func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	r := newReorder()
 	for id := uint16(1); id < 200; id++ {
