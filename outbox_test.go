@@ -260,10 +260,11 @@ func TestOutboxKeepsTheLeastForOneEventInTheEnd(t *testing.T) {
 		clock.Advance(time.Duration(trimPeriod))
 		c.NextHeader(TypeInput)
 	}
-	for range 40 {
+	for range 70 {
 		clock.Advance(time.Duration(trimPeriod))
 		c.NextHeader(TypeInput)
 	}
+	require.Len(t, c.outbox.bytes.buf, minBytes)
 	require.Len(t, c.outbox.events, minEvents)
 	require.Len(t, c.outbox.runs, minEvents)
 	c.Receive(Header{Type: TypeInput, Sequence: 1, Ack: 19}, nil)
