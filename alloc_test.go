@@ -327,14 +327,8 @@ func TestRareLossesAndEventsAllocateNothing(t *testing.T) {
 			"everything": {Wide: true, Ordered: true, Outcomes: true, Backlog: 100, Adaptive: true, Bundle: true, EventRate: 50_000},
 		} {
 			t.Run(fmt.Sprintf("%s, %d in %d ticks, one lost in %d", name, tc.events, tc.ticks, tc.loss), func(t *testing.T) {
-				clock := &ManualClock{}
-				cfg.Clock = clock
-				var ends [2]*Session
-				for i := range ends {
-					var err error
-					ends[i], err = NewSession(cfg)
-					require.NoError(t, err)
-				}
+				pair, clock, _ := couples(t, 1, cfg)
+				ends := [2]*Session{pair[0].a, pair[0].b}
 				const delay = 3 // ticks
 				type slot struct {
 					bytes [2][MaxDatagramSize]byte

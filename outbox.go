@@ -70,8 +70,7 @@ type outbox struct {
 
 func (o *outbox) get(number int64) *pending { return o.events.At(number) }
 
-// minEvents is what the rings of an outbox take at first: enough for a game's usual
-// tick.
+// minEvents is what rings for events take at first: enough for a game's usual tick.
 const minEvents = 8
 
 // add queues an event.

@@ -55,10 +55,10 @@ type peak struct {
 // While a session is busy, room that is not needed halves once a minute, so that a
 // link which loses a datagram in half a minute does not take it anew each time: room
 // for up to four times the need of the moment, or a modest amount, which is what a
-// loss takes at a game's usual rates. What a burst took beyond that goes at once, and
-// so does all when nothing but heartbeats flow. Halving sooner would take memory anew
-// for losses that are a little rarer; later, or from more, would let a session keep
-// its worst moments.
+// loss takes at a game's usual rates. What a burst took beyond that goes after two
+// periods, and so does all when nothing but heartbeats flow. Halving sooner would take
+// memory anew for losses that are a little rarer; later, or from more, would let a
+// session keep its worst moments.
 const (
 	halving      = int32(time.Minute / time.Duration(trimPeriod))
 	modestEvents = 64
