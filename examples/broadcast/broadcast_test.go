@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ackbits/ackbits"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 func TestAllReceiveTheSameInOneOrder(t *testing.T) {

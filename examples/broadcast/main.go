@@ -22,7 +22,7 @@ import (
 
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/examples/ordering/lane"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -21,7 +21,7 @@ import (
 	"github.com/xtaci/kcp-go/v5"
 
 	"github.com/ackbits/ackbits/internal/scenario"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // A peer is another library. It reads the clock itself, and most start

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/internal/scenario"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // A specification is a list, parted by commas, of names that may have parts,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/internal/scenario"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // flight is one copy of an event on its way.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // The network between the peers, in two forms: real UDP sockets with a relay

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // progress draws how things stand: over and over in one line of a terminal, or

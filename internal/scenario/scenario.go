@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // Traffic is what both sides send, a being the client and b the server. All

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ackbits/ackbits"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 var (

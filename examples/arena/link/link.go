@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // Weather is how bad a path is. The zero value is the socket as it is.

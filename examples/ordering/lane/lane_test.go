@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ackbits/ackbits"
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // peer is a Conn on the simulated network that keeps what arrives.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ackbits/ackbits/internal/simnet"
+	"github.com/ackbits/ackbits/simnet"
 )
 
 // clock is a simnet.Clock, as ackbits.ManualClock is.
