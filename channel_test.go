@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -521,7 +522,7 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 		story := func(first func(p *actor), inFlight int) {
 			p := solo(t, Config{Wide: wide})
 			p.startAt(65533, 0)
-			p.s.channel.sent.top = -1 // nothing was ever acknowledged
+			p.s.channel.sender.log.top = -1 // nothing was ever acknowledged
 			for i := range 3 {
 				p.send("x")
 				p.wantEventsOut(uint16(i)) // in 65533, 65534, 65535
@@ -532,11 +533,11 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 		}
 		story(func(p *actor) {}, 3)
 		story(func(p *actor) { p.ack(65533, 0) }, 1)
-		story(func(p *actor) { p.s.channel.sent.top = 0 }, 2)      // none but the first was, long ago
-		story(func(p *actor) { p.ack(1, math.MaxUint64) }, 3)      // never sent: not accepted
-		story(func(p *actor) { p.ack(60000, 0) }, 3)               // not remembered: nor this
-		story(func(p *actor) { p.ack(65535, 0b10) }, 1)            // with bits it counts
-		story(func(p *actor) { p.ack(65535, 1<<40) }, 3-b2i(wide)) // whose bits those are
+		story(func(p *actor) { p.s.channel.sender.log.top = 0 }, 2) // none but the first was, long ago
+		story(func(p *actor) { p.ack(1, math.MaxUint64) }, 3)       // never sent: not accepted
+		story(func(p *actor) { p.ack(60000, 0) }, 3)                // not remembered: nor this
+		story(func(p *actor) { p.ack(65535, 0b10) }, 1)             // with bits it counts
+		story(func(p *actor) { p.ack(65535, 1<<40) }, 3-b2i(wide))  // whose bits those are
 	})
 }
 
@@ -565,7 +566,7 @@ func TestHeaderOfLongAgoNamesWhatIsKnown(t *testing.T) {
 		}
 	}
 	p.sleep(20 * ms)
-	a := p.s.channel.adapt
+	a := adaptive(p.s)
 	a.reorderStep, a.backoff = 0, 2
 	p.ack(120, math.MaxUint64&^(1<<(120-1-100))) // those before 100 are forgotten
 	require.Zero(t, p.s.RTT())
@@ -1177,10 +1178,10 @@ func TestDatagramWhoseCopiesWereForgottenCarriesNothingMore(t *testing.T) {
 	c.Receive(Header{Type: TypeInput, Ack: first.Sequence}, nil)
 	require.Zero(t, c.InFlight())
 	for range 4 {
-		clock.Advance(time.Duration(trimPeriod))
+		clock.Advance(time.Duration(trim.Period))
 		c.NextHeader(TypeHeartbeat)
 	}
-	require.Empty(t, c.outbox.runs)
+	require.Empty(t, c.sender.outbox.log.runs)
 	c.Send([]byte("b"))
 	require.Empty(t, c.AppendDueEvents(nil, second.Sequence, 100))
 	require.True(t, c.EventsDue(100))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ackbits/ackbits/internal/arena"
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -30,7 +32,7 @@ func eventsOf(ids ...uint16) []Event {
 func TestIDsAtTheEdgesOfTheWindow(t *testing.T) {
 	for _, tc := range []struct {
 		ahead          uint16
-		plain, ordered verdict
+		plain, ordered idState
 	}{
 		{0, idNew, idNew},
 		{1, idNew, idNew},
@@ -189,7 +191,7 @@ type windowModel struct {
 	received   map[int64]bool
 }
 
-func (m *windowModel) judge(id uint16) (n int64, v verdict) {
+func (m *windowModel) judge(id uint16) (n int64, v idState) {
 	n = m.base + int64(id-uint16(m.base))
 	switch {
 	case n < m.base+m.span && m.received[n]:
@@ -308,17 +310,17 @@ func requireWindow(t *rapid.T, m *windowModel, w *idWindow) {
 
 // takeAll takes in a list of empty events.
 func takeAll(b *inbox, ids ...uint16) []Event {
-	out, _ := b.take(eventsOf(ids...))
+	out, _ := b.accept(eventsOf(ids...))
 	return out
 }
 
 func TestInboxHandsOverEachEventOnce(t *testing.T) {
 	var b inbox
 	b.init(false)
-	out, fresh := b.take(eventsOf(3, 0, 3, 1, 0))
+	out, fresh := b.accept(eventsOf(3, 0, 3, 1, 0))
 	require.Equal(t, eventsOf(3, 0, 1), out)
 	require.Equal(t, 3, fresh)
-	out, fresh = b.take(eventsOf(3, 2, 1, 300))
+	out, fresh = b.accept(eventsOf(3, 2, 1, 300))
 	require.Equal(t, eventsOf(2, 300), out)
 	require.Equal(t, 2, fresh)
 }
@@ -328,7 +330,7 @@ func TestSameIDTwiceInAList(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
 		b.init(ordered)
-		out, fresh := b.take([]Event{{1, []byte("first")}, {1, []byte("second")}, {0, nil}, {0, []byte("second")}})
+		out, fresh := b.accept([]Event{{1, []byte("first")}, {1, []byte("second")}, {0, nil}, {0, []byte("second")}})
 		require.Equal(t, 2, fresh)
 		require.Len(t, out, 2)
 		for _, e := range out {
@@ -356,12 +358,12 @@ func TestOrderedHoldsEventsBackBehindAGap(t *testing.T) {
 			behind = append(behind, start+ahead)
 		}
 		require.True(t, b.ids.admits(eventsOf(behind...)))
-		out, fresh := b.take(eventsOf(behind...))
+		out, fresh := b.accept(eventsOf(behind...))
 		require.Empty(t, out)
 		require.Equal(t, 255, fresh)
 		require.Equal(t, 255, waitingIn(&b))
 
-		out, fresh = b.take(eventsOf(start))
+		out, fresh = b.accept(eventsOf(start))
 		require.Equal(t, 1, fresh)
 		require.Len(t, out, 256)
 		for i, e := range out {
@@ -375,9 +377,9 @@ func TestOrderedCopiesWhatWaits(t *testing.T) {
 	var b inbox
 	b.init(true)
 	datagram := []byte("second")
-	b.take([]Event{{1, datagram}})
+	b.accept([]Event{{1, datagram}})
 	copy(datagram, "______")
-	out, _ := b.take([]Event{{0, []byte("first")}})
+	out, _ := b.accept([]Event{{0, []byte("first")}})
 	require.Equal(t, []Event{{0, []byte("first")}, {1, []byte("second")}}, out)
 }
 
@@ -413,7 +415,7 @@ func TestOrderedInboxIsAMapAndACounter(t *testing.T) {
 				}
 			}
 			require.True(t, b.ids.admits(events))
-			out, gotFresh := b.take(events)
+			out, gotFresh := b.accept(events)
 			if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
 				b.trim(true, 0) // what was handed over stays valid
 			}
@@ -453,11 +455,11 @@ func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
 	var b inbox
 	b.init(true)
 	for id := uint16(0); id < 1000; id += 2 {
-		b.take([]Event{{id + 1, make([]byte, 50)}})
-		out, _ := b.take([]Event{{id, nil}})
+		b.accept([]Event{{id + 1, make([]byte, 50)}})
+		out, _ := b.accept([]Event{{id, nil}})
 		require.Len(t, out, 2)
 	}
-	require.Len(t, b.reorder.bytes.buf, minBytes)
+	require.Equal(t, arena.MinSize, b.reorder.bytes.Size())
 }
 
 // A quiet session holds on neither to the caller's buffers nor to copies of events,
@@ -471,7 +473,7 @@ func TestInboxLetsGoOfEvents(t *testing.T) {
 		want := map[bool][]string{false: {"zero"}, true: {"zero", "one", "two"}}[ordered]
 		trim := func() {
 			for range 4 {
-				clock.Advance(time.Duration(trimPeriod))
+				clock.Advance(time.Duration(trim.Period))
 				c.NextHeader(TypeHeartbeat)
 			}
 		}
@@ -481,13 +483,13 @@ func TestInboxLetsGoOfEvents(t *testing.T) {
 		}
 		c.Receive(Header{Type: TypeHeartbeat, Sequence: 2, Ack: nothingYet}, nil)
 		trim()
-		for _, list := range [][]Event{c.inbox.parsed, c.inbox.out} {
+		for _, list := range [][]Event{c.receiver.inbox.parsed, c.receiver.inbox.out} {
 			require.LessOrEqual(t, cap(list), 1)
 			for _, e := range list[:cap(list)] {
 				require.Nil(t, e.Data)
 			}
 		}
-		require.Nil(t, c.inbox.reorder)
+		require.Nil(t, c.receiver.inbox.reorder)
 	}
 }
 
@@ -497,8 +499,8 @@ func TestInboxLetsGoOfASingleEvent(t *testing.T) {
 		var b inbox
 		b.init(ordered)
 		b.parsed = []Event{{0, []byte("x")}}
-		b.takenAt = 1
-		out, _ := b.take(b.parsed)
+		b.deliveredAt = 1
+		out, _ := b.accept(b.parsed)
 		b.trim(true, 1)
 		require.NotNil(t, out[0].Data)
 		b.trim(true, 2)
@@ -512,15 +514,15 @@ func TestInboxHoldsOnToTheLastListOnly(t *testing.T) {
 	var b inbox
 	b.init(false)
 	b.parsed = []Event{{0, []byte("x")}, {1, []byte("y")}, {2, []byte("z")}}[:1]
-	b.mostEvents.note(3)
+	b.mostEvents.Note(3)
 	b.trim(true, 0)
 	require.NotNil(t, b.parsed[0].Data)
 	require.Equal(t, make([]Event, 2), b.parsed[1:3])
 
 	b = inbox{}
 	b.init(true)
-	b.take([]Event{{0, []byte("x")}, {1, []byte("y")}, {2, []byte("z")}})
-	b.take([]Event{{3, []byte("x")}})
+	b.accept([]Event{{0, []byte("x")}, {1, []byte("y")}, {2, []byte("z")}})
+	b.accept([]Event{{3, []byte("x")}})
 	require.Len(t, b.out, 1)
 	require.Equal(t, make([]Event, 2), b.out[1:3])
 }
@@ -529,9 +531,9 @@ func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
 	var b inbox
 	b.init(true)
 	for id := uint16(255); id > 0; id-- { // one a datagram
-		b.take([]Event{{id, make([]byte, 100)}})
+		b.accept([]Event{{id, make([]byte, 100)}})
 	}
-	out, _ := b.take([]Event{{0, nil}})
+	out, _ := b.accept([]Event{{0, nil}})
 	require.Len(t, out, 256)
 	for range 3 {
 		require.GreaterOrEqual(t, cap(b.out), 256)
@@ -539,7 +541,7 @@ func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
 	}
 	require.Zero(t, cap(b.out))
 	require.Len(t, out[255].Data, 100)
-	b.take([]Event{{ID: 256}})
+	b.accept([]Event{{ID: 256}})
 	b.out = make([]Event, 1, 2)
 	b.trim(false, 0)
 	require.Equal(t, 2, cap(b.out))
@@ -552,12 +554,12 @@ func TestInboxAfterABurst(t *testing.T) {
 	var b inbox
 	b.init(false)
 	b.parsed = make([]Event, 0, 512)
-	b.take(make([]Event, 255))
+	b.accept(make([]Event, 255))
 	var room []int
 	for range 130 {
 		b.trim(true, 0)
 		room = append(room, cap(b.parsed))
-		b.take(make([]Event, 1))
+		b.accept(make([]Event, 1))
 	}
 	require.Equal(t, []int{512, 512, 128}, room[:3])
 	require.Equal(t, []int{128, 64}, room[20:22])
@@ -569,19 +571,19 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 	var b inbox
 	b.init(false)
 	b.parsed = make([]Event, 0, 64)
-	b.take(make([]Event, 20))
+	b.accept(make([]Event, 20))
 	b.trim(true, 0)
 	require.Equal(t, 64, cap(b.parsed))
 	for period := range 20 { // 20 were in the period before
-		b.take(make([]Event, 4))
+		b.accept(make([]Event, 4))
 		b.trim(true, 0)
 		require.Equal(t, 64, cap(b.parsed), period)
 	}
-	b.take(make([]Event, 4))
+	b.accept(make([]Event, 4))
 	b.trim(true, 0)
 	require.Equal(t, 32, cap(b.parsed))
 	kept := b.parsed[:1]
-	b.take(make([]Event, 4))
+	b.accept(make([]Event, 4))
 	b.trim(true, 0)
 	require.Same(t, &kept[0], &b.parsed[:1][0], "what has the right size stays")
 	b.trim(false, 0)
@@ -616,7 +618,7 @@ func TestGapsCostNoAllocationOnceWarm(t *testing.T) {
 	round := func() {
 		for _, ahead := range []uint16{3, 1, 2, 0} {
 			events[0].ID = next + ahead
-			b.take(events)
+			b.accept(events)
 		}
 		next += 4
 	}

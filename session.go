@@ -199,7 +199,7 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	}
 	payload, err := in.parse(datagram)
 	if err != nil || in.Token != s.token || in.Wide != s.channel.wide {
-		s.channel.stats.Rejected++
+		s.channel.receiver.stats.Rejected++
 		return Incoming{}, s.refusal(datagram, err)
 	}
 	if err := s.channel.receive(&in, payload, len(datagram), now); err != nil {
@@ -256,19 +256,18 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if len(payload) > s.MaxPayload() {
 		return dst, 0, tooLarge(ErrDatagramTooLarge, len(payload), s.MaxPayload())
 	}
-	if s.bundle && s.channel.adapt != nil {
-		s.channel.adapt.noteCarrier(now)
-		s.channel.stirred = true
+	if s.bundle {
+		s.channel.carrierSent(now)
 	}
 	var h Header
 	s.assign(&h, t, now)
 	limit := s.MaxPayload() - len(payload) - bundleOverhead
-	if !s.bundle || !s.channel.fits(limit, bundle, now) {
+	if !s.bundle || !s.channel.sender.fits(limit, bundle, now) {
 		return s.finish(dst, append(h.appendTo(dst), payload...)), h.Sequence, nil
 	}
 	h.Type = TypeBundle
 	out = append(h.appendTo(dst), byte(t))
-	out = s.channel.appendDueEvents(out, h.Sequence, limit, bundle, now)
+	out = s.channel.appendEvents(out, h.Sequence, limit, bundle, now)
 	return s.finish(dst, append(out, payload...)), h.Sequence, nil
 }
 
@@ -279,10 +278,10 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 // has arrived first.
 func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	now := s.time.read()
-	if now < s.channel.quietUntil && !s.channel.stirred || s.channel.err != nil {
+	if now < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
 		return dst, false
 	}
-	s.channel.judge(now)
+	s.channel.sender.judge(now)
 	if s.live.leaving {
 		return s.appendFarewell(dst, now)
 	}
@@ -290,24 +289,24 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 		s.channel.end(reason)
 		return dst, false
 	}
-	if s.channel.eventsDue(now) {
+	if s.channel.sender.eventsDue(now) {
 		return s.appendEvents(dst, now), true
 	}
 	if s.heartbeatDue(now) {
 		return s.appendEmpty(dst, TypeHeartbeat, now), true
 	}
-	s.channel.quietUntil = min(s.dueAt(), s.channel.judgeFrom)
-	s.channel.stirred = false
+	s.channel.quietUntil = min(s.dueAt(), s.channel.sender.judgeAt)
+	s.channel.recheck = false
 	return dst, false
 }
 
-// dueAt returns when something will be due, if nothing is stirred until then.
+// dueAt returns when something will be due, if nothing comes up until then.
 func (s *Session) dueAt() int64 {
 	at := min(s.live.timesOutAt(), s.stallsAt(), s.live.beatsAt())
-	if events, ok := s.channel.nextEvents(s.time.now); ok {
+	if events, ok := s.channel.sender.nextEvents(s.time.now); ok {
 		at = min(at, events)
 	}
-	if s.channel.ackDue() {
+	if s.channel.receiver.ackDue() {
 		at = min(at, s.time.now)
 	}
 	return at
@@ -318,7 +317,7 @@ func (s *Session) dueAt() int64 {
 // the session ends.
 func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
-	case s.live.farewell == farewells && s.channel.outbox.freshDue():
+	case s.live.farewell == farewells && s.channel.sender.freshDue(now):
 		return s.appendEvents(dst, now), true
 	case s.live.farewell > 0:
 		s.live.farewell--
@@ -332,7 +331,7 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
 	var h Header
 	s.assign(&h, TypeEvent, now)
-	return s.finish(dst, s.channel.appendDueEvents(h.appendTo(dst), h.Sequence, s.MaxPayload(), ownDatagram, now))
+	return s.finish(dst, s.channel.appendEvents(h.appendTo(dst), h.Sequence, s.MaxPayload(), ownDatagram, now))
 }
 
 // appendEmpty appends a datagram without payload.
@@ -344,14 +343,14 @@ func (s *Session) appendEmpty(dst []byte, t Type, now int64) []byte {
 
 // assign numbers a datagram and fills in its header.
 func (s *Session) assign(h *Header, t Type, now int64) {
-	s.channel.assign(h, t, now)
+	s.channel.nextHeader(h, t, now)
 	h.Token = s.token
 	s.live.sentAt = now
 }
 
 // finish counts the bytes of a datagram that was appended to dst.
 func (s *Session) finish(dst, out []byte) []byte {
-	s.channel.stats.BytesSent += uint64(len(out) - len(dst))
+	s.channel.sender.stats.BytesSent += uint64(len(out) - len(dst))
 	return out
 }
 
@@ -401,7 +400,7 @@ func (s *Session) Close() {
 	}
 	s.live.leave(now)
 	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
-	s.channel.outbox.due = idSet{}
+	s.channel.sender.outbox.due = idSet{}
 }
 
 // closed returns the reason for which nothing can be sent.
@@ -418,7 +417,7 @@ func (s *Session) Err() error { return s.channel.err }
 
 // RTT returns the smoothed round trip time (RFC 6298); 0 before the first
 // sample.
-func (s *Session) RTT() time.Duration { return time.Duration(s.channel.rtt.Smoothed()) }
+func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
 
 // MaxPayload returns how many bytes an application datagram may carry.
 func (s *Session) MaxPayload() int {
@@ -429,11 +428,11 @@ func (s *Session) MaxPayload() int {
 }
 
 // MaxEvent returns how many bytes an event may have.
-func (s *Session) MaxEvent() int { return s.channel.maxEvent }
+func (s *Session) MaxEvent() int { return s.channel.sender.maxEvent }
 
 // InFlight returns how many events are not known to be delivered, those included
 // that were not sent yet. After the end it tells how many stayed so.
-func (s *Session) InFlight() int { return s.channel.outbox.undelivered }
+func (s *Session) InFlight() int { return s.channel.sender.outbox.undelivered }
 
 // Room returns how many events Send takes before it ends the session with
 // ErrUnacknowledged, for callers who would rather slow down; 0 once the session

@@ -388,7 +388,7 @@ func TestCustomDelaysHold(t *testing.T) {
 	p.wantNothing()
 	p.send("x")
 	p.wantEventsOut(0)
-	require.False(t, p.s.channel.stirred)
+	require.False(t, p.s.channel.recheck)
 	p.advance(7*ms - 1)
 	p.wantNothing()
 	p.advance(1)
@@ -1187,8 +1187,8 @@ func TestEndedSessionKeepsNoEvents(t *testing.T) {
 		require.Equal(t, ErrTimeout, err)
 	}
 	p.wantInFlight(200)
-	require.Equal(t, outbox{undelivered: 200}, p.s.channel.outbox)
-	require.Zero(t, p.s.channel.inbox)
+	require.Equal(t, outbox{undelivered: 200}, p.s.channel.sender.outbox)
+	require.Zero(t, p.s.channel.receiver.inbox)
 }
 
 // Fault: old counters leaked into the next connection.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -73,12 +74,12 @@ func TestStampKeepsTheTimeBesideTheState(t *testing.T) {
 	s.add(TypeSnapshot, now)
 	require.Equal(t, TypeSnapshot, *s.types.At(0))
 	stamp := s.stamps.At(0)
-	require.Equal(t, undecided, *stamp&fateMask)
+	require.Equal(t, undecided, *stamp&outcomeMask)
 	*stamp |= lost | carriesEvents
 	require.Equal(t, now, stamp.sentAt())
-	*stamp = *stamp&^fateMask | delivered
+	*stamp = *stamp&^outcomeMask | delivered
 	require.Equal(t, now, stamp.sentAt())
-	require.Equal(t, delivered, *stamp&fateMask)
+	require.Equal(t, delivered, *stamp&outcomeMask)
 	require.NotZero(t, *stamp&carriesEvents)
 }
 
@@ -99,13 +100,13 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 		{256, 256, undecided, true, "the oldest is undecided"},
 		{512, 512, lost, false, "the oldest has its fate"},
 	} {
-		c := channel{lossDelay: math.MaxInt64, sent: *sentSoFar(1000)}
-		c.sent.resize(tc.size)
-		c.sent.first = c.sent.count - int64(tc.remembered)
-		*c.sent.stamps.At(c.sent.first) |= tc.oldest
+		c := channel{sender: sender{lossDelay: math.MaxInt64, log: *sentSoFar(1000)}}
+		c.sender.log.resize(tc.size)
+		c.sender.log.first = c.sender.log.count - int64(tc.remembered)
+		*c.sender.log.stamps.At(c.sender.log.first) |= tc.oldest
 		var h Header
-		c.assign(&h, TypeInput, 0)
-		require.Equal(t, tc.want, len(c.sent.stamps) > tc.size, "%d of %d: %s", tc.remembered, tc.size, tc.because)
+		c.nextHeader(&h, TypeInput, 0)
+		require.Equal(t, tc.want, len(c.sender.log.stamps) > tc.size, "%d of %d: %s", tc.remembered, tc.size, tc.because)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestLogOfAcknowledgedDatagramsStaysSmall(t *testing.T) {
 		c.Receive(Header{Type: TypeInput, Sequence: n, Ack: n}, nil)
 	}
 	require.EqualValues(t, 1000, c.Stats().Delivered)
-	require.Len(t, c.sent.stamps, minRememberedSent)
+	require.Len(t, c.sender.log.stamps, minRememberedSent)
 }
 
 // An acknowledgement that comes later than the verdict must still find its
@@ -138,19 +139,19 @@ func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 		{lost, false, sentAt, false},
 		{delivered | carriesEvents, false, sentAt, false},
 	} {
-		c := channel{sent: *sentSoFar(1000)}
-		oldest := c.sent.count - rememberedSent
-		c.outbox.cargo.load(oldest, 0, 0, true)
-		c.sent.first, c.sent.open = oldest, c.sent.count
-		*c.sent.stamps.At(oldest) = stamp(sentAt<<stampBits) | tc.stamp
-		c.outbox.add(nil)
-		c.outbox.fresh++
-		c.outbox.noteRun(0, 0, 1, uint16(oldest), &c.sent)
+		s := sender{log: *sentSoFar(1000)}
+		oldest := s.log.count - rememberedSent
+		s.outbox.log.index.note(oldest, 0, 0, true)
+		s.log.first, s.log.open = oldest, s.log.count
+		*s.log.stamps.At(oldest) = stamp(sentAt<<stampBits) | tc.stamp
+		s.outbox.add(nil)
+		s.outbox.fresh++
+		s.noteRun(0, 0, 1, uint16(oldest))
 		if tc.delivered {
-			c.outbox.get(0).delivered = true
-			c.outbox.base++
+			s.outbox.get(0).delivered = true
+			s.outbox.base++
 		}
-		require.Equal(t, tc.want, c.awaited(oldest, tc.now), tc)
+		require.Equal(t, tc.want, s.awaited(oldest, tc.now), tc)
 	}
 }
 
@@ -378,7 +379,7 @@ func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 		p.emit(TypeInput)
 		p.advance(10 * ms)
 	}
-	require.Greater(t, p.now(), time.Duration(trimPeriod))
+	require.Greater(t, p.now(), time.Duration(trim.Period))
 	p.ack(0, 0)
 	p.wantInFlight(0)
 }
@@ -389,7 +390,7 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 	for range 300 { // not acknowledged at once: more is remembered
 		p.emit(TypeInput)
 	}
-	require.Len(t, p.s.channel.sent.stamps, 512)
+	require.Len(t, p.s.channel.sender.log.stamps, 512)
 	for first := uint16(0); first < 300; first += 25 {
 		p.ack(first+24, 1<<24-1)
 	}
@@ -398,7 +399,7 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 		k := p.emit(TypeInput)
 		p.ack(k.Sequence, 0)
 	}
-	require.Len(t, p.s.channel.sent.stamps, 2*modestEvents)
+	require.Len(t, p.s.channel.sender.log.stamps, 2*trim.ModestElements)
 
 	p.fetchOutcomes()
 	p.outcomes = nil
@@ -452,7 +453,7 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 			clock.Advance(ms)
 		}
 		require.Zero(t, c.Stats().Lost)
-		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent)
+		require.LessOrEqual(t, len(c.sender.log.stamps), rememberedSent)
 	}
 }
 
@@ -473,7 +474,7 @@ func TestLogOfAnOutageIsGivenBack(t *testing.T) {
 			c.NextHeader(TypeInput)
 			clock.Advance(ms)
 		}
-		require.GreaterOrEqual(t, len(c.sent.stamps), 1024)
+		require.GreaterOrEqual(t, len(c.sender.log.stamps), 1024)
 		for now := range tc.time {
 			if now%tc.every == 0 {
 				h, _ := c.NextHeader(tc.kind)
@@ -481,7 +482,7 @@ func TestLogOfAnOutageIsGivenBack(t *testing.T) {
 			}
 			clock.Advance(ms)
 		}
-		require.Equal(t, tc.room, len(c.sent.stamps), tc)
+		require.Equal(t, tc.room, len(c.sender.log.stamps), tc)
 	}
 }
 
@@ -501,9 +502,9 @@ func TestLogKeepsRoomForTheNextLoss(t *testing.T) {
 	for range 60 * 60 {
 		step(true)
 	}
-	require.Len(t, c.sent.stamps, rememberedSent)
+	require.Len(t, c.sender.log.stamps, rememberedSent)
 	for range 3 * 60 { // up to the next trim
 		step(true)
 	}
-	require.Len(t, c.sent.stamps, minRememberedSent)
+	require.Len(t, c.sender.log.stamps, minRememberedSent)
 }

@@ -1,0 +1,105 @@
+package ackbits
+
+import "math"
+
+// When copies of an event go: the questions that the sending half asks, and the
+// protocol's own answers, which go by a fixed delay. Config.Adaptive chooses the
+// answers of adaptive.go instead. How the copies are packed is sender.go's.
+
+// copyRule decides when an event is sent for the first time, when again, and how
+// many proactive copies it gets. A sender has one, chosen in init, and asks nothing
+// about which one it is. The rule is told what the questions need and keeps nothing
+// of it.
+type copyRule interface {
+	// firstCopies returns from when on new events may go, and how many of their
+	// bytes then, the overhead of each included. inFlight is how many bytes of
+	// events were sent and are not delivered.
+	firstCopies(inFlight int, now int64) (at int64, bytes int)
+	// plan returns the proactive copies of an event that is now sent for the first
+	// time.
+	plan() copyPlan
+	// proactiveAt returns when the next proactive copy of an event may go in such a
+	// datagram; its plan has one.
+	proactiveAt(e *pending, in carrier) int64
+	// presumeLost says whether the last copy of an event must be presumed lost by
+	// now, and if so, gives the event the plan that follows. overtaken says that a
+	// datagram is acknowledged that was sent after the last copy, and the copy's is
+	// not.
+	presumeLost(e *pending, overtaken bool, p *path, now int64) cause
+	// presumeLostAt returns when presumeLost will say so, if nothing is
+	// acknowledged until then.
+	presumeLostAt(e *pending, overtaken bool, p *path) int64
+
+	// timedOut notes that events were just presumed lost by timeout.
+	timedOut(p *path, now int64)
+	// carrierSent notes that an application datagram was sent, which could carry
+	// events. Each of the notes from here on reports whether a copy may now be due
+	// earlier than the answers said so far.
+	carrierSent(now int64) (sooner bool)
+	// acknowledged notes that the peer acknowledged datagrams for the first time;
+	// what became of each is in the log, the newest sample in the path.
+	acknowledged(log *sentLog, p *path, now int64) (sooner bool)
+	// reordered notes that a datagram was acknowledged by bit, and for the first
+	// time, after newer ones were.
+	reordered(number int64, p *path)
+}
+
+// cause is why a copy is presumed lost.
+type cause uint8
+
+const (
+	notLost      cause = iota
+	byOvertaking       // datagrams that were sent later arrived
+	byTimeout
+)
+
+// copyPlan says how many proactive copies of an event are left, those which go before
+// a loss is known, and in the low bits of far, which of them go far from the one
+// before. The zero value plans none.
+type copyPlan struct{ left, far uint8 }
+
+// near and distant report how the next copy goes, if there is one.
+func (p copyPlan) near() bool    { return p.left > 0 && p.far&1 == 0 }
+func (p copyPlan) distant() bool { return p.left > 0 && p.far&1 != 0 }
+
+// spend takes the next copy off the plan.
+func (p *copyPlan) spend() {
+	if p.left > 0 {
+		p.left--
+		p.far >>= 1
+	}
+}
+
+// carrier says what kind of datagram takes events along.
+type carrier bool
+
+const (
+	ownDatagram carrier = false
+	bundle      carrier = true
+)
+
+// fixedDelay is the protocol's rule (section 5.3): an event goes again when so many
+// nanoseconds have passed since its last copy, without proactive copies.
+type fixedDelay int64
+
+func (fixedDelay) firstCopies(_ int, now int64) (at int64, bytes int) { return now, math.MaxInt }
+
+func (fixedDelay) plan() copyPlan { return copyPlan{} }
+
+func (fixedDelay) proactiveAt(*pending, carrier) int64 { return math.MaxInt64 }
+
+func (d fixedDelay) presumeLost(e *pending, _ bool, _ *path, now int64) cause {
+	if now-e.last < int64(d) {
+		return notLost
+	}
+	return byTimeout
+}
+
+func (d fixedDelay) presumeLostAt(e *pending, _ bool, _ *path) int64 {
+	return saturatingAdd(e.last, int64(d))
+}
+
+func (fixedDelay) timedOut(*path, int64)                    {}
+func (fixedDelay) carrierSent(int64) bool                   { return false }
+func (fixedDelay) acknowledged(*sentLog, *path, int64) bool { return false }
+func (fixedDelay) reordered(int64, *path)                   {}
