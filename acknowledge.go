@@ -29,7 +29,10 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 	}
 	top := log.top
 	ackNew, ackBits := log.news(ack, ackBits)
-	news, settled := s.acknowledgeBits(ack, ackBits, top, now)
+	news, settled := false, 0
+	if ackBits != 0 {
+		news, settled = s.acknowledgeBits(ack, ackBits, top, now)
+	}
 	if ackNew {
 		first, n := s.confirm(ack, now)
 		settled += n
@@ -90,7 +93,7 @@ func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	s.log.most.Note(int(s.log.count - number))
 	if *stamp&carriesEvents != 0 {
 		if run, ok := s.outbox.log.index.of(number); ok {
-			events = s.outbox.deliverRuns(run, uint16(number))
+			events = s.outbox.deliver(run, uint16(number))
 		}
 	}
 	return true, events

@@ -299,6 +299,4 @@ func (a *adaptiveRule) timedOut(p *path, now int64) {
 	a.firedAt, a.silent = now, true
 }
 
-func (a *adaptiveRule) firstCopies(_ int, now int64) (at int64, bytes int) { return now, math.MaxInt }
-
 func (a *adaptiveRule) plan() copyPlan { return a.current }

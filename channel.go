@@ -64,17 +64,19 @@ func (c *channel) end(reason error) {
 	c.receiver.end()
 }
 
-// send queues an event.
+// send queues an event, or ends the channel if there is no room for it.
 func (c *channel) send(event []byte) (id uint16, err error) {
-	if maxEvent := c.sender.maxEvent; len(event) > maxEvent {
-		return 0, tooLarge(ErrEventTooLarge, len(event), maxEvent)
+	s := &c.sender
+	if len(event) > s.maxEvent {
+		return 0, tooLarge(ErrEventTooLarge, len(event), s.maxEvent)
 	}
-	if c.sender.room() == 0 {
+	if s.room() == 0 {
 		c.end(ErrUnacknowledged)
 		return 0, ErrUnacknowledged
 	}
 	c.recheck = true
-	return c.sender.send(event), nil
+	s.budget.note(len(event))
+	return s.outbox.add(event), nil
 }
 
 // room returns how many events may be queued.
@@ -135,8 +137,8 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) err
 // sent, so once all is decided nobody asks for the log again.
 func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 	c.sender.judge(now)
-	if c.err != nil && c.sender.log.decided() {
-		c.sender.log.free()
+	if c.err != nil {
+		c.sender.log.freeIfDecided()
 	}
 	return c.sender.outcomes.pop()
 }

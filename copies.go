@@ -6,15 +6,10 @@ import "math"
 // protocol's own answers, which go by a fixed delay. Config.Adaptive chooses the
 // answers of adaptive.go instead. How the copies are packed is sender.go's.
 
-// copyRule decides when an event is sent for the first time, when again, and how
-// many proactive copies it gets. A sender has one, chosen in init, and asks nothing
-// about which one it is. The rule is told what the questions need and keeps nothing
-// of it.
+// copyRule decides when an event is sent again and how many proactive copies it
+// gets. A sender has one, chosen in init, and asks nothing about which one it is. The
+// rule is told what the questions need and keeps nothing of it.
 type copyRule interface {
-	// firstCopies returns from when on new events may go, and how many of their
-	// bytes then, the overhead of each included. inFlight is how many bytes of
-	// events were sent and are not delivered.
-	firstCopies(inFlight int, now int64) (at int64, bytes int)
 	// plan returns the proactive copies of an event that is now sent for the first
 	// time.
 	plan() copyPlan
@@ -42,6 +37,14 @@ type copyRule interface {
 	// reordered notes that a datagram was acknowledged by bit, and for the first
 	// time, after newer ones were.
 	reordered(number int64, p *path)
+}
+
+// window says when new events may be sent for the first time: from a time on, while
+// fewer than so many bytes of events are in flight (outbox.inFlight). It is data, not
+// a question, because it is looked at in every call.
+type window struct {
+	from  int64
+	bytes int
 }
 
 // cause is why a copy is presumed lost.
@@ -81,8 +84,6 @@ const (
 // fixedDelay is the protocol's rule (section 5.3): an event goes again when so many
 // nanoseconds have passed since its last copy, without proactive copies.
 type fixedDelay int64
-
-func (fixedDelay) firstCopies(_ int, now int64) (at int64, bytes int) { return now, math.MaxInt }
 
 func (fixedDelay) plan() copyPlan { return copyPlan{} }
 

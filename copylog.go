@@ -142,9 +142,6 @@ func (o *outbox) lastCopy(c *cursor) (number int64, e *pending) {
 // nextPlanned moves a cursor to the next event of which a proactive copy is planned,
 // near the last one or far from it.
 func (o *outbox) nextPlanned(c *cursor, far bool) (number int64, e *pending) {
-	if !o.log.planned {
-		return 0, nil
-	}
 	for {
 		number, e = o.lastCopy(c)
 		if e == nil || !far && e.plan.near() || far && e.plan.distant() {
@@ -174,21 +171,28 @@ func (o *outbox) passed() int64 {
 	return min(l.retransmits.run, l.near.run, l.far.run)
 }
 
-// deliverRuns takes the events of a datagram as delivered, whose runs begin at the
-// one given. It returns how many were not known to be.
-func (o *outbox) deliverRuns(run uint32, seq uint16) (fresh int) {
-	l := &o.log
-	for at := l.from(run); at < l.end; at++ {
-		r := l.runs.At(at)
+// deliver takes the events of a datagram as delivered, whose runs begin at the one
+// given. It returns how many were not known to be.
+func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
+	bytes := 0
+	for at := o.log.from(run); at < o.log.end; at++ {
+		r := o.log.runs.At(at)
 		if r.seq != seq {
 			break
 		}
 		first := o.base + int64(int32(r.first-uint32(o.base)))
 		for number := max(first, o.base); number < first+int64(r.n); number++ {
-			if o.deliver(number) {
+			if e := o.get(number); !e.delivered {
+				e.delivered = true
 				fresh++
+				bytes += e.cost()
+				if o.due.n > 0 {
+					o.due.remove(uint16(number))
+				}
 			}
 		}
 	}
+	o.undelivered -= fresh
+	o.inFlight -= bytes
 	return fresh
 }

@@ -102,22 +102,6 @@ func (o *outbox) lowestDue() (number int64) {
 	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
-// deliver takes an event that was sent as delivered, and reports whether it was not
-// known to be.
-func (o *outbox) deliver(number int64) (first bool) {
-	e := o.get(number)
-	if e.delivered {
-		return false
-	}
-	e.delivered = true
-	o.undelivered--
-	o.inFlight -= e.cost()
-	if o.due.n > 0 {
-		o.due.remove(uint16(number))
-	}
-	return true
-}
-
 // advance moves base past what is delivered, and gives back the bytes of that.
 func (o *outbox) advance() {
 	o.notePeaks()

@@ -46,50 +46,61 @@ func (r *receiver) init(cfg *Config) {
 // is, whether it may be delivered, then what it changes. ErrWithhold says that it is
 // sound but neither delivered nor acknowledged; with any other error it changed
 // nothing but a counter.
-func (r *receiver) receive(in *Incoming, payload []byte, size int) error {
-	events, payload, err := r.parse(&in.Header, payload)
-	if err != nil {
-		r.stats.Rejected++
-		return err
+func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
+	var events []Event
+	if !in.Type.application() {
+		if events, payload, err = r.parse(&in.Header, payload); err != nil {
+			r.stats.Rejected++
+			return err
+		}
+	} else if payload == nil {
+		payload = []byte{}
 	}
 	in.Arrival = r.tracker.Classify(in.Sequence)
 	isNew := in.Arrival == Newest || in.Arrival == Late
-	if isNew {
+	if isNew && (events != nil || r.accept != nil) {
 		if err := r.admit(&in.Header, events, payload); err != nil {
 			return err
 		}
 	}
 	r.stats.DatagramsReceived++
 	r.stats.BytesReceived += uint64(size)
-	switch in.Arrival {
-	case Newest, Late:
-		r.note(in, payload != nil)
-		r.deliver(in, events, payload)
+	switch ack := r.tracker.Ack(); in.Arrival {
+	case Newest:
+		r.stats.AcksOutrun += r.pending.newest(in.Sequence-ack, r.ackBits)
+		r.tracker.advance(in.Sequence)
+		in.Latest = payload != nil
+	case Late:
+		r.stats.AcksOutrun += r.pending.late(ack-in.Sequence, r.ackBits)
+		r.tracker.Receive(in.Sequence)
+		in.Latest = payload != nil && r.latest(in.Sequence, in.Type)
 	case Duplicate:
 		r.stats.Duplicates++
 	case Stale:
 		r.stats.Stale++
 	}
+	if isNew {
+		r.noteType(in.Sequence, in.Type)
+		in.Payload = payload
+		if events != nil {
+			in.Events = r.deliver(events)
+		}
+	}
 	return nil
 }
 
-// parse checks the framing of a payload and takes it apart: the events that it
-// carries, nil if none, and the application's payload, nil if none. Of a bundle it
-// puts the inner type into the header.
+// parse checks the framing of the library's own payloads and takes them apart: the
+// events, nil if there are none, and the application's payload. Of a bundle it puts
+// the inner type into the header.
 func (r *receiver) parse(h *Header, payload []byte) (events []Event, rest []byte, err error) {
-	switch {
-	case h.Type.application():
-		if payload == nil {
-			payload = []byte{}
-		}
-		return nil, payload, nil
-	case h.Type == TypeEvent:
+	switch h.Type {
+	case TypeEvent:
 		events, err = ParseEvents(r.inbox.parsed[:0], payload)
-	case h.Type == TypeHeartbeat, h.Type == TypeDisconnect:
+	case TypeHeartbeat, TypeDisconnect:
 		if len(payload) != 0 {
 			err = ErrPayload
 		}
-	case h.Type == TypeBundle:
+	case TypeBundle:
 		h.Type, events, rest, err = parseBundle(r.inbox.parsed[:0], payload)
 	default:
 		err = ErrType
@@ -126,33 +137,13 @@ func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 	}
 }
 
-// note keeps that a new datagram arrived, and says whether its payload, if it has
-// one, is the latest of its type.
-func (r *receiver) note(in *Incoming, hasPayload bool) {
-	seq, ack := in.Sequence, r.tracker.Ack()
-	if in.Arrival == Newest {
-		r.stats.AcksOutrun += r.pending.newest(seq-ack, r.ackBits)
-		r.tracker.advance(seq)
-		in.Latest = hasPayload
-	} else {
-		r.stats.AcksOutrun += r.pending.late(ack-seq, r.ackBits)
-		r.tracker.Receive(seq)
-		in.Latest = hasPayload && r.latest(seq, in.Type)
-	}
-	r.noteType(seq, in.Type)
-}
-
-// deliver hands the payload and the events of a new datagram to the application.
-func (r *receiver) deliver(in *Incoming, events []Event, payload []byte) {
-	in.Payload = payload
-	if events == nil {
-		return
-	}
-	var fresh int
-	in.Events, fresh = r.inbox.accept(events)
+// deliver returns those of a new datagram's events that the application gets now.
+func (r *receiver) deliver(events []Event) (out []Event) {
+	out, fresh := r.inbox.accept(events)
 	r.inbox.deliveredAt = r.stats.DatagramsReceived
 	r.stats.EventsReceived += uint64(fresh)
 	r.stats.EventsDuplicate += uint64(len(events) - fresh)
+	return out
 }
 
 // latest reports whether no datagram of a type was received that is newer than

@@ -19,7 +19,8 @@ type sender struct {
 	path     path
 	stats    senderStats
 	rule     copyRule // when copies go
-	budget   budget   // and how many bytes of them a second
+	window   window   // and first copies
+	budget   budget   // how many bytes of further copies a second
 	outbox   outbox   // our events
 	outcomes outcomeQueue
 	losses   losses
@@ -45,18 +46,13 @@ func (s *sender) init(cfg *Config) {
 		s.rule = fixedDelay(cfg.ResendDelay)
 		s.patience = int64(cfg.ResendDelay)
 	}
+	s.window.bytes = math.MaxInt
 	s.lossDelay = int64(cfg.LossDelay)
 	s.judgeAt = s.lossDelay
 	s.maxEvent = cfg.MaxEvent
 	s.maxUndelivered = nearSpan + cfg.Backlog
 	s.budget.rate = int64(cfg.EventRate)
 	s.log.init(cfg.Outcomes)
-}
-
-// send queues an event, for which there must be room.
-func (s *sender) send(event []byte) (id uint16) {
-	s.budget.note(len(event))
-	return s.outbox.add(event)
 }
 
 // room returns how many events may be queued.
@@ -73,13 +69,7 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 
 // freshDue reports whether an event may be sent now for the first time.
 func (s *sender) freshDue(now int64) bool {
-	return s.outbox.freshDue() && s.freshAt(now) <= now
-}
-
-// freshAt returns when the rule lets new events go.
-func (s *sender) freshAt(now int64) int64 {
-	at, _ := s.rule.firstCopies(s.outbox.inFlight, now)
-	return at
+	return s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes && now >= s.window.from
 }
 
 // copyDue reports whether a further copy of an event is due and may be sent; the
@@ -110,8 +100,10 @@ func (s *sender) fits(limit int, in carrier, now int64) bool {
 // collect marks the events of which a further copy is due in such a datagram.
 func (s *sender) collect(now int64, in carrier) {
 	o := &s.outbox
-	s.collectPlanned(&o.log.near, false, now, in)
-	s.collectPlanned(&o.log.far, true, now, in)
+	if o.log.planned {
+		s.collectPlanned(&o.log.near, false, now, in)
+		s.collectPlanned(&o.log.far, true, now, in)
+	}
 	timedOut := false
 	for cursor := &o.log.retransmits; ; cursor.skip++ {
 		number, e := o.lastCopy(cursor)
@@ -158,8 +150,8 @@ func (s *sender) nextEvents(now int64) (at int64, ok bool) {
 		return now, true
 	}
 	at, ok = s.nextCopy(now)
-	if s.outbox.freshDue() { // the rule holds it back
-		at, ok = min(at, s.freshAt(now)), true
+	if s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes {
+		at, ok = min(at, s.window.from), true
 	}
 	return at, ok
 }
@@ -176,13 +168,20 @@ func (s *sender) nextCopy(now int64) (at int64, ok bool) {
 		return math.MaxInt64, false // nor is a proactive one, then
 	}
 	at = s.rule.presumeLostAt(e, s.overtaken(e), &s.path)
-	if _, e := o.nextPlanned(&o.log.near, false); e != nil {
-		at = min(at, max(s.rule.proactiveAt(e, ownDatagram), s.budget.spareAt()))
-	}
-	if _, e := o.nextPlanned(&o.log.far, true); e != nil {
-		at = min(at, max(s.rule.proactiveAt(e, ownDatagram), s.budget.spareAt()))
+	if o.log.planned {
+		at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
 	}
 	return max(at, s.budget.allowedAt()), true
+}
+
+// nextProactive returns when a proactive copy will be due, near the last one or far
+// from it; math.MaxInt64 if none is planned.
+func (s *sender) nextProactive(cursor *cursor, far bool) int64 {
+	_, e := s.outbox.nextPlanned(cursor, far)
+	if e == nil {
+		return math.MaxInt64
+	}
+	return max(s.rule.proactiveAt(e, ownDatagram), s.budget.spareAt())
 }
 
 // waitsSince returns when the oldest undelivered event was first sent (R8).
@@ -229,7 +228,7 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 		return dst
 	}
 	l := packing{out: append(dst, 0), limit: len(dst) + min(limit, maxListSize), in: in, seq: seq, first: first}
-	if s.appendCopies(&l, now) {
+	if s.outbox.due.n == 0 || s.appendCopies(&l, now) {
 		s.appendFirstCopies(&l, now)
 	}
 	if l.count == 0 {
@@ -270,29 +269,31 @@ func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 // the rule let them go.
 func (s *sender) appendFirstCopies(l *packing, now int64) {
 	o := &s.outbox
-	from, allowed := s.rule.firstCopies(o.inFlight, now)
-	if now < from {
+	if !s.freshDue(now) {
 		return
 	}
 	plan := s.rule.plan()
-	number := o.fresh
+	number, out, bytes := o.fresh, l.out, 0 // in registers: this loop is what events cost
+	limit, in, allowed := l.limit, l.in, s.window.bytes-o.inFlight
 	at := o.log.runFor(number, l.first)
-	for end := min(o.end, o.base+nearSpan); number < end && allowed > 0; number++ {
+	end := min(o.end, o.base+nearSpan, number+int64(maxListEvents-l.count))
+	for ; number < end && bytes < allowed; number++ {
 		e := o.get(number)
-		if !l.takes(e) {
+		if !e.fits(len(out), limit, in) {
 			break
 		}
-		l.out = appendEvent(l.out, uint16(number), o.data(e))
-		l.count++
+		out = appendEvent(out, uint16(number), o.data(e))
 		e.first, e.last, e.run, e.plan = now, now, uint32(at), plan
-		o.inFlight += e.cost()
-		allowed -= e.cost()
+		bytes += e.cost()
 	}
 	if n := int(number - o.fresh); n > 0 {
 		s.noteRun(at, o.fresh, n, l.seq)
 		o.fresh = number
+		o.inFlight += bytes
 		o.log.planned = o.log.planned || plan.left > 0
 		s.stats.EventsSent += uint64(n)
+		l.out = out
+		l.count += n
 	}
 }
 

@@ -105,16 +105,20 @@ func (s *sentLog) mayForgetOldest() bool {
 // add numbers a datagram. It forgets the oldest if there is no room.
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
 	if s.full() {
-		s.first++
-		s.open = max(s.open, s.first) // nobody had looked at its outcome yet
+		s.forgetOldest()
 	}
 	*s.stamps.At(s.count) = stamp(now << stampBits)
 	if s.types != nil {
 		*s.types.At(s.count) = t
 	}
-	seq = uint16(s.count)
 	s.count++
-	return seq
+	return uint16(s.count - 1)
+}
+
+// forgetOldest makes room for one. Its outcome may not have been looked at yet.
+func (s *sentLog) forgetOldest() {
+	s.first++
+	s.open = max(s.open, s.first)
 }
 
 // resize changes how many datagrams can be remembered, forgetting the oldest
@@ -128,11 +132,13 @@ func (s *sentLog) resize(n int) {
 	}
 }
 
-// decided reports whether every datagram has its outcome.
-func (s *sentLog) decided() bool { return s.open == s.count }
-
-// free gives back all memory. Nothing more may be sent.
-func (s *sentLog) free() { s.stamps, s.types = nil, nil }
+// freeIfDecided gives back all memory once every datagram has its outcome. Nothing
+// more may be sent.
+func (s *sentLog) freeIfDecided() {
+	if s.open == s.count {
+		s.stamps, s.types = nil, nil
+	}
+}
 
 // lookup returns the number of a sequence that is not newer than the last one
 // sent. It is not ok for a newer one, and for one exactly 32768 before. Whether

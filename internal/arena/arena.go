@@ -25,19 +25,11 @@ func New(size int) Arena { return Arena{buf: make([]byte, size)} }
 // Size returns how many bytes the buffer has.
 func (a *Arena) Size() int { return len(a.buf) }
 
-// Put copies a piece. It is not ok, and nothing changed, if there is no room in one
-// piece.
+// Put copies a piece. It is not ok, and nothing changed, if there is no room for it
+// in one piece. A tail that went around never catches up with head, so that equal
+// ends always mean an empty arena.
 func (a *Arena) Put(piece []byte) (start int, ok bool) {
-	start, ok = a.alloc(len(piece))
-	if ok {
-		copy(a.buf[start:], piece)
-	}
-	return start, ok
-}
-
-// alloc finds n bytes. A tail that went around never catches up with head, so
-// that equal ends always mean an empty arena.
-func (a *Arena) alloc(n int) (start int, ok bool) {
+	n := len(piece)
 	switch {
 	case a.tail < a.head:
 		if a.tail+n >= a.head {
@@ -51,6 +43,7 @@ func (a *Arena) alloc(n int) (start int, ok bool) {
 	}
 	start = a.tail
 	a.tail += n
+	copy(a.buf[start:], piece)
 	return start, true
 }
 

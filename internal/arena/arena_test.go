@@ -22,10 +22,9 @@ func TestArenaGivesOutBytesThatNobodyElseHas(t *testing.T) {
 			if rapid.IntRange(0, 2).Draw(t, "action") > 0 {
 				n := rapid.OneOf(rapid.IntRange(0, 8), rapid.IntRange(0, 70)).Draw(t, "n")
 				before := a
-				start, ok := a.alloc(n)
+				data := bytes.Repeat([]byte{byte(step + 1)}, n)
+				start, ok := a.Put(data)
 				if ok {
-					data := bytes.Repeat([]byte{byte(step + 1)}, n)
-					copy(a.buf[start:start+n], data)
 					live = append(live, piece{start, data})
 					total += n
 				} else {
@@ -61,25 +60,25 @@ func gap(a Arena) int {
 
 func TestArenaFillsUpToTheLastByte(t *testing.T) {
 	a := Arena{buf: make([]byte, 10)}
-	start, ok := a.alloc(10)
+	start, ok := a.Put(make([]byte, 10))
 	require.True(t, ok)
 	require.Zero(t, start)
 	require.Equal(t, 10, a.Used())
-	_, ok = a.alloc(1)
+	_, ok = a.Put(make([]byte, 1))
 	require.False(t, ok)
-	start, ok = a.alloc(0)
+	start, ok = a.Put(make([]byte, 0))
 	require.True(t, ok)
 	require.Equal(t, 10, start)
 }
 
 func TestArenaGoesAroundButNotIntoItsHead(t *testing.T) {
 	a := Arena{buf: make([]byte, 10), head: 4, tail: 8}
-	_, ok := a.alloc(4)
+	_, ok := a.Put(make([]byte, 4))
 	require.False(t, ok, "then tail would be at head, as if all were free")
-	start, ok := a.alloc(3)
+	start, ok := a.Put(make([]byte, 3))
 	require.True(t, ok)
 	require.Zero(t, start)
 	require.Equal(t, 9, a.Used(), "two at the end are wasted")
-	_, ok = a.alloc(1)
+	_, ok = a.Put(make([]byte, 1))
 	require.False(t, ok)
 }
