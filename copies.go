@@ -81,26 +81,26 @@ const (
 	bundle      carrier = true
 )
 
-// fixedDelay is the protocol's rule (section 5.3): an event goes again when so many
-// nanoseconds have passed since its last copy, without proactive copies.
-type fixedDelay int64
+// fixedRule is the protocol's (section 5.3): an event goes again when delay has passed
+// since its last copy, without proactive copies.
+type fixedRule struct{ delay int64 }
 
-func (fixedDelay) plan() copyPlan { return copyPlan{} }
+func (*fixedRule) plan() copyPlan { return copyPlan{} }
 
-func (fixedDelay) proactiveAt(*pending, carrier) int64 { return math.MaxInt64 }
+func (*fixedRule) proactiveAt(*pending, carrier) int64 { return math.MaxInt64 }
 
-func (d fixedDelay) presumeLost(e *pending, _ bool, _ *path, now int64) cause {
-	if now-e.last < int64(d) {
+func (r *fixedRule) presumeLost(e *pending, _ bool, _ *path, now int64) cause {
+	if now-e.last < r.delay {
 		return notLost
 	}
 	return byTimeout
 }
 
-func (d fixedDelay) presumeLostAt(e *pending, _ bool, _ *path) int64 {
-	return saturatingAdd(e.last, int64(d))
+func (r *fixedRule) presumeLostAt(e *pending, _ bool, _ *path) int64 {
+	return saturatingAdd(e.last, r.delay)
 }
 
-func (fixedDelay) timedOut(*path, int64)                    {}
-func (fixedDelay) carrierSent(int64) bool                   { return false }
-func (fixedDelay) acknowledged(*sentLog, *path, int64) bool { return false }
-func (fixedDelay) reordered(int64, *path)                   {}
+func (*fixedRule) timedOut(*path, int64)                    {}
+func (*fixedRule) carrierSent(int64) bool                   { return false }
+func (*fixedRule) acknowledged(*sentLog, *path, int64) bool { return false }
+func (*fixedRule) reordered(int64, *path)                   {}

@@ -12,17 +12,17 @@ const (
 	wideAcks   = 1 + 64
 )
 
-// receiver is that half. What every datagram touches comes last; see channel.
+// receiver is that half. What every datagram touches comes first; see channel.
 type receiver struct {
+	tracker AckTracker  // the peer's datagrams
+	pending pendingAcks // what no header of ours has acknowledged yet
+	ackBits uint16      // the acknowledgements of a header beside ack itself
+	accept  func(Header, []byte) error
+	stats   receiverStats
+	types   [historySize]Type // of the newest datagrams, by sequence
+
 	inbox    inbox // the peer's events
 	rejected rejection
-
-	types   [historySize]Type // of the newest datagrams, by sequence
-	stats   receiverStats
-	accept  func(Header, []byte) error
-	pending pendingAcks // what no header of ours has acknowledged yet
-	tracker AckTracker  // the peer's datagrams
-	ackBits uint16      // the acknowledgements of a header beside ack itself
 }
 
 // receiverStats are the counters of this half; see Stats.

@@ -14,14 +14,14 @@ import (
 
 // sender is that half. What every datagram touches comes first; see channel.
 type sender struct {
-	log      sentLog // our datagrams
-	judgeAt  int64   // no datagram sent can be taken for lost before
+	rule     copyRule // when copies go
+	judgeAt  int64    // no datagram sent can be taken for lost before
+	log      sentLog  // our datagrams
 	path     path
 	stats    senderStats
-	rule     copyRule // when copies go
-	window   window   // and first copies
-	budget   budget   // how many bytes of further copies a second
-	outbox   outbox   // our events
+	window   window // and first copies
+	budget   budget // how many bytes of further copies a second
+	outbox   outbox // our events
 	outcomes outcomeQueue
 	losses   losses
 
@@ -43,7 +43,7 @@ func (s *sender) init(cfg *Config) {
 	if cfg.Adaptive {
 		s.rule = &adaptiveRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
 	} else {
-		s.rule = fixedDelay(cfg.ResendDelay)
+		s.rule = &fixedRule{delay: int64(cfg.ResendDelay)}
 		s.patience = int64(cfg.ResendDelay)
 	}
 	s.window.bytes = math.MaxInt
