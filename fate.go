@@ -58,6 +58,7 @@ func (c *channel) acknowledge(h *Header, now int64) {
 		before := c.outbox.base
 		if c.outbox.settle(); c.outbox.base != before {
 			c.oldestAt = now
+			c.stirred = c.stirred || c.budget.rate != 0 // it may be owed a copy
 		}
 		c.stirred = c.stirred || c.outbox.freshDue()
 	}

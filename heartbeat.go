@@ -49,11 +49,11 @@ func (l *liveness) drain(now int64, patience time.Duration) {
 }
 
 // drained reports whether the wait is over, so many events being undelivered.
-func (l *liveness) drained(inFlight int) bool { return l.draining && !l.leaving && inFlight == 0 }
+func (l *liveness) drained(inFlight int) bool { return l.draining && inFlight == 0 }
 
 // leave begins the farewell.
 func (l *liveness) leave(now int64) {
-	l.leaving, l.leftAt, l.farewell = true, now, farewells
+	l.draining, l.leaving, l.leftAt, l.farewell = false, true, now, farewells
 }
 
 // closing reports whether the application may send nothing more.

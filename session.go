@@ -14,6 +14,7 @@ type Session struct {
 	token      uint64
 	format     byte // of every datagram, ours and the peer's
 	bundle     bool
+	ordered    bool
 	maxPayload int
 	sealing    *sealing // nil: bare
 	channel    channel
@@ -26,7 +27,7 @@ func NewSession(cfg Config) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		token: cfg.Token, format: format(cfg.Wide, cfg.Seal != nil), bundle: cfg.Bundle,
+		token: cfg.Token, format: format(cfg.Wide, cfg.Seal != nil), bundle: cfg.Bundle, ordered: cfg.Ordered,
 		maxPayload: cfg.maxPayload(), sealing: newSealing(&cfg),
 	}
 	s.time.start(cfg.Clock)
@@ -360,7 +361,7 @@ func (s *Session) Shutdown(patience time.Duration) {
 	if s.live.drain(now, patience); s.live.drained(s.InFlight()) || patience <= 0 {
 		s.leave(now)
 	}
-	s.channel.stirred = true // the time to leave may be the next thing due
+	s.channel.quietUntil = min(s.channel.quietUntil, s.live.leaveBy)
 }
 
 // leave begins the farewell.
@@ -390,7 +391,7 @@ func (s *Session) closed() error {
 // after the end, for good.
 func (s *Session) Undelivered() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		s.channel.outbox.waiting(s.channel.inbox.ordered, yield)
+		s.channel.outbox.waiting(s.ordered, yield)
 	}
 }
 
