@@ -2,6 +2,7 @@ package simnet
 
 import (
 	"fmt"
+	"hash/fnv"
 	"testing"
 	"time"
 
@@ -297,4 +298,23 @@ func TestPairAllocatesNothingInSteadyState(t *testing.T) {
 	p.Every(60, time.Second, func() {})
 	p.Run(20 * time.Second)
 	require.Zero(t, testing.AllocsPerRun(50, func() { p.Run(p.Now() + time.Second) }))
+}
+
+// As TestTraceIsTheSameEverywhere, of a Pair: the order of what happens at one
+// instant is part of it.
+func TestPairTraceIsTheSameEverywhere(t *testing.T) {
+	p, a, b, log := newToys(storm, storm)
+	a.answer = "from a"
+	hash := fnv.New64a()
+	p.Observe(func(at time.Duration, d Direction, what What, datagram []byte) {
+		fmt.Fprintf(hash, "%d %v %v %x\n", at, d, what, datagram)
+	})
+	p.Every(30, time.Second, func() { p.Send(BToA, []byte("tick of b")) })
+	p.Every(20, time.Second, func() { b.outbox, b.deadline = []string{"one", "two"}, b.clock.t.Add(3*ms) })
+	p.Run(10 * time.Second)
+	for _, line := range *log {
+		fmt.Fprintln(hash, line)
+	}
+	require.Equal(t, 3578, len(*log))
+	require.Equal(t, uint64(0x596b0738ad8b24e6), hash.Sum64())
 }
