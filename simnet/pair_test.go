@@ -192,14 +192,14 @@ func TestNeverIdlePanics(t *testing.T) {
 	p, a, _, _ := newToys(Config{}, Config{})
 	a.deadline, a.stubborn = epoch.Add(ms), true
 	require.PanicsWithValue(t, "simnet: never idle: 10000 rounds at 1ms without time moving;"+
-		" a has deadline 1ms, arrival now false; b has deadline none, arrival now false; function scheduled now false",
+		" a: deadline 1ms; function scheduled now: false",
 		func() { p.Run(time.Second) })
 
 	p, a, b, _ := newToys(Config{}, Config{}) // no delay: they answer for ever
 	a.answer, b.answer = "x", "y"
 	p.Send(AToB, []byte("z"))
 	require.PanicsWithValue(t, "simnet: never idle: 10000 rounds at 0s without time moving;"+
-		" a has deadline none, arrival now true; b has deadline none, arrival now false; function scheduled now false",
+		" a: a datagram arrives; function scheduled now: false",
 		func() { p.Run(time.Second) })
 
 	p, _, _, _ = newToys(Config{}, Config{})
@@ -207,7 +207,7 @@ func TestNeverIdlePanics(t *testing.T) {
 	again = func() { p.At(p.Now(), again) }
 	again()
 	require.PanicsWithValue(t, "simnet: never idle: 10000 rounds at 0s without time moving;"+
-		" a has deadline none, arrival now false; b has deadline none, arrival now false; function scheduled now true",
+		" function scheduled now: true",
 		func() { p.Run(time.Second) })
 }
 
@@ -250,7 +250,7 @@ func TestDirectionsAreIndependent(t *testing.T) {
 	forth, back := play(1, true)
 	require.Empty(t, none)
 	require.Equal(t, alone, forth)
-	require.NotEqual(t, forth, back, "the same weather, but other draws")
+	require.NotEqual(t, forth, back, "the same conditions, but other draws")
 	next, _ := play(2, false)
 	require.NotEqual(t, forth, next)
 	require.NotEqual(t, back, next, "neighbouring seeds share no link")
@@ -273,7 +273,7 @@ func TestPairObserver(t *testing.T) {
 	require.Equal(t, "Direction(9)", Direction(9).String())
 }
 
-func TestWeatherChangesInMidRun(t *testing.T) {
+func TestConditionsChangeInMidRun(t *testing.T) {
 	p, _, _, _ := newToys(Config{}, Config{})
 	p.Every(100, time.Second, func() { p.Send(AToB, []byte("x")) })
 	p.At(time.Second, func() { p.Link(AToB).SetConfig(p.Now(), Config{Loss: 1}) })
