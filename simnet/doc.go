@@ -35,7 +35,7 @@
 // delayed, and the same order of calls, on every machine and in every release: all
 // that is random is decided by comparing integers, and tests pin whole traces. So
 // a test that fails for a seed fails for it again, and a property test may draw
-// the seed and the network conditions: see TestDuelEnds in
+// the seed and the network conditions: see TestNimEnds in
 // example_property_test.go.
 //
 // Nothing here may be used by several goroutines at once. Wrong arguments, such as
