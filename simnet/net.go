@@ -120,7 +120,7 @@ func (n *Net) Dial(addr, peer netip.AddrPort, endpoint Endpoint, up, down Config
 func (n *Net) Remove(addr netip.AddrPort) {
 	e := n.end(addr)
 	n.holder[e.address] = nil
-	e.node, n.times[e.index].due = nil, never
+	e.node = nil
 	n.gone++
 }
 

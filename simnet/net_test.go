@@ -174,6 +174,41 @@ func TestNodeRemovesItself(t *testing.T) {
 	require.Equal(t, 1, net.Unreachable())
 }
 
+func TestEndThatAnotherAddsIsAsked(t *testing.T) {
+	net, nodes, log := newGossips(1, Config{})
+	added := &gossip{name: "added", clock: nodes[0].clock, log: log}
+	added.write(Addr(0), "hello")
+	nodes[0].onDue = func() {
+		nodes[0].onDue = nil
+		net.Add(Addr(1), added, Config{}, Config{})
+	}
+	nodes[0].deadline = epoch.Add(ms)
+	net.Run(time.Second)
+	require.Equal(t, []string{"1ms n0 got hello from 10.0.0.1:4000"}, *log)
+}
+
+// asked counts how often an end is asked for its Deadline.
+type asked struct {
+	*gossip
+	times int
+}
+
+func (a *asked) Deadline() (time.Time, bool) {
+	a.times++
+	return a.gossip.Deadline()
+}
+
+func TestIdleEndsCostNothing(t *testing.T) {
+	net, nodes, log := newGossips(2, Config{Delay: ms})
+	idle := &asked{gossip: &gossip{clock: nodes[0].clock, log: log}}
+	net.Add(Addr(2), idle, Config{}, Config{})
+	nodes[0].answer, nodes[1].answer = "ping", "pong"
+	net.Send(Addr(0), Addr(1), nil)
+	net.Run(time.Second)
+	require.Len(t, *log, 500)
+	require.Equal(t, 1, idle.times)
+}
+
 func TestMove(t *testing.T) {
 	net, nodes, log := newGossips(2, Config{Delay: 10 * ms})
 	nodes[0].write(Addr(1), "from the old address")

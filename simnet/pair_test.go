@@ -127,6 +127,44 @@ func TestDueIsNotCalledWithoutReason(t *testing.T) {
 	require.Equal(t, []string{"1ms a sends x", "1ms b got x", "1ms b idle"}, *log)
 }
 
+// reach is an endpoint that calls another.
+type reach struct {
+	*toy
+	onReceive, onDue func()
+}
+
+func (r reach) Receive(datagram []byte) {
+	r.toy.Receive(datagram)
+	r.onReceive()
+}
+
+func (r reach) Due(send func([]byte)) {
+	r.toy.Due(send)
+	r.onDue()
+}
+
+func TestOneEndMayCallTheOther(t *testing.T) {
+	for when, want := range map[time.Duration][]string{
+		0:  {"0s b got x", "0s b sends answer", "0s a sends called", "0s a got answer", "0s a idle", "0s b got called"},
+		ms: {"0s b got x", "0s b sends answer", "0s a got answer", "0s a idle", "1ms a sends called", "1ms b got called"},
+	} {
+		_, a, b, log := newToys(Config{}, Config{})
+		b.answer = "answer"
+		call := func() { a.outbox, a.deadline = []string{"called"}, epoch.Add(when) }
+		p := NewPair(1, a.clock, a, reach{b, call, func() {}}, Config{}, Config{})
+		p.Send(AToB, []byte("x"))
+		p.RunUntil(func() bool { return len(*log) >= len(want) }, time.Second)
+		require.Equal(t, want, (*log)[:len(want)])
+	}
+
+	_, a, b, log := newToys(Config{}, Config{})
+	call := func() { a.outbox, a.deadline = []string{"called"}, epoch.Add(2*ms) }
+	b.deadline = epoch.Add(ms)
+	p := NewPair(1, a.clock, a, reach{b, func() {}, call}, Config{}, Config{})
+	p.RunUntil(func() bool { return len(*log) > 0 }, time.Second)
+	require.Equal(t, "2ms a sends called", (*log)[0])
+}
+
 func TestPassedDeadlineMeansNow(t *testing.T) {
 	p, a, _, log := newToys(Config{}, Config{})
 	p.Run(time.Second)
