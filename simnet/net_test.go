@@ -2,9 +2,11 @@ package simnet
 
 import (
 	"fmt"
+	"go/build"
 	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -580,5 +582,16 @@ func (p *pulse) Due(send func([]byte)) {
 	if !p.clock.Now().Before(p.next) {
 		p.next = p.next.Add(time.Second / 60)
 		send(p.buf[:])
+	}
+}
+
+func TestOnlyTheStandardLibraryIsImported(t *testing.T) {
+	pkg, err := build.ImportDir(".", 0)
+	require.NoError(t, err)
+	require.NotEmpty(t, pkg.Imports)
+	for _, path := range pkg.Imports {
+		first, _, _ := strings.Cut(path, "/")
+		require.NotContains(t, first, ".", "%s is not of the standard library", path)
+		require.NotEqual(t, "net", path, "netip is not the network")
 	}
 }
