@@ -45,8 +45,11 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 	}
 	if settled > 0 {
 		s.stats.EventsDelivered += uint64(settled)
-		s.outbox.advance()
-		sooner = s.outbox.freshDue()
+		if s.outbox.advance() {
+			s.oldestAt = now
+			sooner = s.budget.rate != 0 // the oldest may be owed a copy
+		}
+		sooner = sooner || s.outbox.freshDue()
 	}
 	if news && s.rule.acknowledged(log, &s.path, now) {
 		sooner = true

@@ -138,11 +138,11 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 		story := func(first func(p *actor), inFlight int) {
 			p := solo(t, Config{Wide: wide})
 			p.startAt(65533, 0)
-			p.s.channel.sender.log.top = -1 // nothing was ever acknowledged
 			for i := range 3 {
 				p.send("x")
 				p.wantEventsOut(uint16(i)) // in 65533, 65534, 65535
 			}
+			p.s.channel.sender.log.top = -1 // nothing was ever acknowledged
 			first(p)
 			p.ack(65535, 0)
 			p.wantInFlight(inFlight)

@@ -56,7 +56,8 @@ func (c *channel) init(cfg *Config) {
 	}
 }
 
-// end stops the channel and frees what its events took. Outcomes stay.
+// end stops the channel and frees what is kept to send events, but for those that are
+// undelivered. Outcomes stay.
 func (c *channel) end(reason error) {
 	c.err = reason
 	c.sender.end()
@@ -175,8 +176,10 @@ type ReliableChannel struct {
 
 // NewReliableChannel returns a channel. Of cfg it uses Clock, Wide, Ordered,
 // ResendDelay, LossDelay, Backlog, Outcomes, Adaptive, EventRate, MaxEvent and
-// Accept. A value that is negative or contradicts another is ErrConfig.
+// Accept. A value that is negative or contradicts another is ErrConfig, but for
+// MaxDatagram, Seal and Open, which say nothing here: it has no bytes.
 func NewReliableChannel(cfg Config) (*ReliableChannel, error) {
+	cfg.MaxDatagram, cfg.Seal, cfg.Open = 0, nil, nil
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -199,9 +202,14 @@ func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
 }
 
 // NextHeader numbers a datagram of any type and notes that it is sent now. The
-// header it returns has no token. It is not ok after the end.
+// header it returns has no token. It is not ok after the end, which it may find
+// itself: a channel ends with ErrStalled before the 32,768th datagram since the
+// newest acknowledged one (R8).
 func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	now := c.time.read()
+	if c.err == nil && c.sender.halfway() {
+		c.end(ErrStalled)
+	}
 	if c.err != nil {
 		return Header{}, false
 	}

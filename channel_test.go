@@ -34,7 +34,7 @@ func TestChannelNumbersAndAcknowledges(t *testing.T) {
 		clock.Advance(30 * ms)
 		in, err := c.Receive(Header{Wide: wide, Type: 255, Token: 3, Sequence: 5, Ack: 1}, []byte("p"))
 		require.NoError(t, err)
-		require.Equal(t, Incoming{Header: Header{wide, 255, 3, 5, 1, 0}, Arrival: Newest, Latest: true, Payload: []byte("p")}, in)
+		require.Equal(t, Incoming{Header: Header{Wide: wide, Type: 255, Token: 3, Sequence: 5, Ack: 1}, Arrival: Newest, Latest: true, Payload: []byte("p")}, in)
 		require.Equal(t, 30*ms, c.RTT())
 		o, ok := c.NextOutcome()
 		require.True(t, ok)

@@ -14,6 +14,8 @@ func (s *idSet) add(id uint16) {
 	*word |= 1 << (id % 64)
 }
 
+func (s *idSet) has(id uint16) bool { return s.words[id%nearSpan/64]>>(id%64)&1 != 0 }
+
 func (s *idSet) remove(id uint16) {
 	word := &s.words[id%nearSpan/64]
 	s.n -= int(*word >> (id % 64) & 1)

@@ -18,6 +18,7 @@ type pending struct {
 	start       uint32 // of its bytes in the arena
 	size        uint16
 	delivered   bool
+	proactive   bool     // the copy that is due goes before a loss is known
 	plan        copyPlan // proactive copies still to be sent
 	retransmits uint8    // how often it came due because a copy was not acknowledged; up to soloAfter
 }
@@ -102,9 +103,11 @@ func (o *outbox) lowestDue() (number int64) {
 	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
-// advance moves base past what is delivered, and gives back the bytes of that.
-func (o *outbox) advance() {
+// advance moves base past what is delivered and gives back the bytes of that. It
+// reports whether another event is the oldest now.
+func (o *outbox) advance() (moved bool) {
 	o.notePeaks()
+	before := o.base
 	for o.base < o.fresh && o.get(o.base).delivered {
 		o.base++
 	}
@@ -116,6 +119,7 @@ func (o *outbox) advance() {
 	if o.base == o.fresh {
 		o.log.clear()
 	}
+	return o.base != before
 }
 
 // notePeaks notes what the outbox holds, before events are let go.
@@ -137,7 +141,23 @@ func (o *outbox) trim(busy bool) {
 	o.log.trim(busy)
 }
 
-// clear frees what the events took, but for their count.
+// waiting yields the events that are not known to be delivered, or all from the
+// oldest of these on.
+func (o *outbox) waiting(all bool, yield func(Event) bool) {
+	for number := o.base; number < o.end; number++ {
+		if e := o.get(number); all || !e.delivered {
+			if !yield(Event{uint16(number), o.data(e)}) {
+				return
+			}
+		}
+	}
+}
+
+// clear frees what is kept to send events, but for those that are undelivered.
 func (o *outbox) clear() {
-	*o = outbox{undelivered: o.undelivered}
+	if o.undelivered == 0 {
+		*o = outbox{}
+		return
+	}
+	*o = outbox{base: o.base, fresh: o.fresh, end: o.end, undelivered: o.undelivered, events: o.events, bytes: o.bytes}
 }

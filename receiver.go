@@ -29,6 +29,7 @@ type receiver struct {
 type receiverStats struct {
 	DatagramsReceived, BytesReceived                  uint64
 	Duplicates, Stale, Withheld, Rejected, AcksOutrun uint64
+	Forged, Replayed                                  uint64
 	EventsReceived, EventsDuplicate                   uint64
 }
 
@@ -192,5 +193,6 @@ func (r *receiver) snapshot(to *Stats) {
 	to.DatagramsReceived, to.BytesReceived = n.DatagramsReceived, n.BytesReceived
 	to.Duplicates, to.Stale = n.Duplicates, n.Stale
 	to.Withheld, to.Rejected, to.AcksOutrun = n.Withheld, n.Rejected, n.AcksOutrun
+	to.Forged, to.Replayed = n.Forged, n.Replayed
 	to.EventsReceived, to.EventsDuplicate = n.EventsReceived, n.EventsDuplicate
 }

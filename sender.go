@@ -16,6 +16,7 @@ import (
 type sender struct {
 	rule     copyRule // when copies go
 	judgeAt  int64    // no datagram sent can be taken for lost before
+	oldestAt int64    // when the oldest undelivered event became the oldest
 	log      sentLog  // our datagrams
 	path     path
 	stats    senderStats
@@ -25,6 +26,7 @@ type sender struct {
 	outcomes outcomeQueue
 	losses   losses
 
+	asOf           int64 // what was due at this time is collected
 	patience       int64 // until a copy that is sent now may call for another
 	lossDelay      int64
 	maxEvent       int
@@ -35,7 +37,8 @@ type sender struct {
 type senderStats struct {
 	DatagramsSent, BytesSent                   uint64
 	Delivered, Lost, LateAcks, OutcomesDropped uint64
-	EventsSent, EventsResent, EventsDelivered  uint64
+	EventsSent, EventsResent, EventsAhead      uint64
+	EventsDelivered                            uint64
 }
 
 // init takes a Config that was completed.
@@ -67,21 +70,50 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 	return s.log.add(t, now)
 }
 
+// halfway reports whether the next datagram would be half of all sequences after
+// the newest one acknowledged: from there on an old acknowledgement might name a
+// datagram of a turn later, and count its events as delivered (R8).
+func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
+
 // freshDue reports whether an event may be sent now for the first time.
 func (s *sender) freshDue(now int64) bool {
 	return s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes && now >= s.window.from
 }
 
+// owedEvery is how often the oldest undelivered event is sent again whatever the
+// budget says (R8). Rarer, and a small budget would end sessions by their stall
+// timeout; more often, and it would be none.
+const owedEvery = int64(time.Second)
+
 // copyDue reports whether a further copy of an event is due and may be sent; the
-// budget holds back copies only.
-func (s *sender) copyDue(now int64) bool {
-	return s.outbox.due.n > 0 && now >= s.budget.allowedAt()
+// budget holds back copies only, and the oldest event not for long.
+func (s *sender) copyDue() bool {
+	o := &s.outbox
+	return o.due.n > 0 && (s.asOf >= s.budget.allowedAt() ||
+		o.due.has(uint16(o.base)) && s.asOf >= saturatingAdd(o.get(o.base).last, owedEvery))
+}
+
+// owedAt returns when a copy of the oldest event is due that the budget does not
+// hold back; it must have been sent.
+func (s *sender) owedAt() int64 {
+	o := &s.outbox
+	e := o.get(o.base)
+	at := saturatingAdd(e.last, owedEvery)
+	if !o.due.has(uint16(o.base)) {
+		at = max(at, s.presumeLostAt(e))
+	}
+	return at
+}
+
+// presumeLostAt returns when the last copy of an event will be presumed lost.
+func (s *sender) presumeLostAt(e *pending) int64 {
+	return s.rule.presumeLostAt(e, s.overtaken(e), &s.path)
 }
 
 // eventsDue reports whether an event is due.
 func (s *sender) eventsDue(now int64) bool {
 	s.collect(now, ownDatagram)
-	return s.copyDue(now) || s.freshDue(now)
+	return s.copyDue() || s.freshDue(now)
 }
 
 // fits reports whether the oldest due event may go in a list of so many bytes.
@@ -89,7 +121,7 @@ func (s *sender) fits(limit int, in carrier, now int64) bool {
 	s.collect(now, in)
 	o := &s.outbox
 	number := o.fresh
-	if s.copyDue(now) {
+	if s.copyDue() {
 		number = o.lowestDue()
 	} else if !s.freshDue(now) {
 		return false
@@ -97,8 +129,10 @@ func (s *sender) fits(limit int, in carrier, now int64) bool {
 	return o.get(number).fits(listOverhead, min(limit, maxListSize), in)
 }
 
-// collect marks the events of which a further copy is due in such a datagram.
+// collect marks the events of which a further copy is due now in such a datagram;
+// copyDue goes by that time.
 func (s *sender) collect(now int64, in carrier) {
+	s.asOf = now
 	o := &s.outbox
 	if o.log.planned {
 		s.collectPlanned(&o.log.near, false, now, in)
@@ -117,6 +151,7 @@ func (s *sender) collect(now int64, in carrier) {
 		timedOut = timedOut || cause == byTimeout
 		o.log.planned = o.log.planned || e.plan.left > 0
 		e.noteRetransmit()
+		e.proactive = false
 		o.due.add(uint16(number))
 	}
 	if timedOut {
@@ -133,6 +168,7 @@ func (s *sender) collectPlanned(cursor *cursor, far bool, now int64, in carrier)
 		if e == nil || now < s.rule.proactiveAt(e, in) || !s.budget.spare(o.due.n, now) {
 			return
 		}
+		e.proactive = true
 		o.due.add(uint16(number))
 	}
 }
@@ -156,22 +192,27 @@ func (s *sender) nextEvents(now int64) (at int64, ok bool) {
 	return at, ok
 }
 
-// nextCopy returns when a further copy of an event will be due; math.MaxInt64 and not
-// ok if none will.
+// nextCopy returns when a further copy of an event will be due and may be sent;
+// math.MaxInt64 and not ok if none will.
 func (s *sender) nextCopy(now int64) (at int64, ok bool) {
 	o := &s.outbox
 	if o.due.n > 0 {
-		return max(now, s.budget.allowedAt()), true
-	}
-	_, e := o.lastCopy(&o.log.retransmits)
-	if e == nil {
+		at = now
+	} else if _, e := o.lastCopy(&o.log.retransmits); e != nil {
+		at = s.presumeLostAt(e)
+		if o.log.planned {
+			at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
+		}
+	} else {
 		return math.MaxInt64, false // nor is a proactive one, then
 	}
-	at = s.rule.presumeLostAt(e, s.overtaken(e), &s.path)
-	if o.log.planned {
-		at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
+	if allowed := s.budget.allowedAt(); at < allowed {
+		at = allowed
+		if o.base < o.fresh {
+			at = min(at, s.owedAt())
+		}
 	}
-	return max(at, s.budget.allowedAt()), true
+	return at, true
 }
 
 // nextProactive returns when a proactive copy will be due, near the last one or far
@@ -184,13 +225,14 @@ func (s *sender) nextProactive(cursor *cursor, far bool) int64 {
 	return max(s.rule.proactiveAt(e, ownDatagram), s.budget.spareAt())
 }
 
-// waitsSince returns when the oldest undelivered event was first sent (R8).
-func (s *sender) waitsSince() (first int64, ok bool) {
+// waitsSince returns since when the oldest undelivered event has been both the
+// oldest and on the wire (R8).
+func (s *sender) waitsSince() (since int64, ok bool) {
 	o := &s.outbox
 	if o.base == o.fresh {
 		return 0, false
 	}
-	return o.get(o.base).first, true
+	return max(o.get(o.base).first, s.oldestAt), true
 }
 
 // packing is the list of events that the datagram at hand gets.
@@ -246,7 +288,7 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 // found room.
 func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 	o := &s.outbox
-	for s.copyDue(now) {
+	for s.copyDue() {
 		number := o.lowestDue()
 		e := o.get(number)
 		if !l.takes(e) {
@@ -261,6 +303,9 @@ func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 		o.due.remove(uint16(number))
 		s.budget.spend(int(e.size), now)
 		s.stats.EventsResent++
+		if e.proactive {
+			s.stats.EventsAhead++
+		}
 	}
 	return true
 }
@@ -347,7 +392,8 @@ func (s *sender) trimLog(busy bool, now int64) {
 	}
 }
 
-// end frees what events took, but for their count. Outcomes stay.
+// end frees what is kept to send events, but for those that are undelivered.
+// Outcomes stay.
 func (s *sender) end() { s.outbox.clear() }
 
 // snapshot fills in the counters of this half.
@@ -355,7 +401,8 @@ func (s *sender) snapshot(to *Stats) {
 	n := &s.stats
 	to.DatagramsSent, to.BytesSent = n.DatagramsSent, n.BytesSent
 	to.Delivered, to.Lost, to.LateAcks, to.OutcomesDropped = n.Delivered, n.Lost, n.LateAcks, n.OutcomesDropped
-	to.EventsSent, to.EventsResent, to.EventsDelivered = n.EventsSent, n.EventsResent, n.EventsDelivered
+	to.EventsSent, to.EventsResent, to.EventsAhead = n.EventsSent, n.EventsResent, n.EventsAhead
+	to.EventsDelivered = n.EventsDelivered
 	to.Undecided = int(n.DatagramsSent - n.Delivered - n.Lost)
 	to.RTT = time.Duration(s.path.rtt.Smoothed())
 	to.RTTVar = time.Duration(s.path.rtt.Variation())
