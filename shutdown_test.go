@@ -200,7 +200,7 @@ func TestUndeliveredOfAllThereIs(t *testing.T) {
 	a.s.Close()
 	a.flush()
 	require.Empty(t, slices.Collect(a.s.Undelivered()))
-	require.Equal(t, outbox{}, a.s.channel.outbox, "nothing is kept")
+	require.Equal(t, outbox{}, a.s.channel.sender.outbox, "nothing is kept")
 }
 
 // The Send that overflows queues nothing, and what was queued is still there.
