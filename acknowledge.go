@@ -39,7 +39,7 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
 			// which the peer had nothing to send (R4, RFC 9002 section 5.1).
-			s.path.sample(now - log.stamps.At(ack).sentAt())
+			sooner = s.path.sample(now-log.stamps.At(ack).sentAt(), now)
 			news = true
 		}
 	}
@@ -47,7 +47,8 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		s.stats.EventsDelivered += uint64(settled)
 		if s.outbox.advance() {
 			s.oldestAt = now
-			sooner = s.budget.rate != 0 // the oldest may be owed a copy
+			s.outbox.heldUntil = now                                     // an older one was delivered
+			sooner = sooner || s.outbox.held.n > 0 || s.budget.rate != 0 // the oldest may be owed a copy
 		}
 		sooner = sooner || s.outbox.freshDue()
 	}
@@ -96,7 +97,9 @@ func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	s.log.most.Note(int(s.log.count - number))
 	if *stamp&carriesEvents != 0 {
 		if run, ok := s.outbox.log.index.of(number); ok {
-			events = s.outbox.deliver(run, uint16(number))
+			var bytes, inFlight int
+			events, bytes, inFlight = s.outbox.deliver(run, uint16(number))
+			s.window.arrive(bytes, inFlight)
 		}
 	}
 	return true, events

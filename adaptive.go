@@ -28,8 +28,14 @@ const (
 	// wins little; longer, the last copy arrives no sooner than a resend would.
 	farGap = 75 * int64(time.Millisecond)
 	// burstTail is the longest round trip at which the end of a plan for bursts is
-	// seldom sent. Above it, every event would be sent nine times.
-	burstTail = 150 * int64(time.Millisecond)
+	// seldom sent. Above it, every event would be sent four times or more; at a
+	// round trip of 86 ms the plan of longPlan has p99 later by a tick.
+	burstTail = 95 * int64(time.Millisecond)
+	// longNearGap and longFarGap are the gaps of longPlan: with ticks of 60 Hz its
+	// copies go after 50 and 117 ms, past a burst of 80 ms in five of six cases that
+	// a copy a tick after the first is not.
+	longNearGap = 45 * int64(time.Millisecond)
+	longFarGap  = 62 * int64(time.Millisecond)
 	// maxHold is how much longer a planned copy may wait for an application
 	// datagram that will carry it, if one is expected. Shorter, and at 60 Hz a
 	// copy would go in a datagram of its own just before; longer, and it would
@@ -53,6 +59,15 @@ const (
 	// what they say: more would mistake chance for change, less would be late.
 	recentLosses = 8
 	recentTrust  = million * 6 / 10
+	// cleanTrust bounds the estimate by what came through since the last loss: in
+	// 1/p datagrams one is lost on average, and in twice as many almost surely. So a
+	// link that has become clean gets no copies any more once it carried 400
+	// datagrams, ten seconds of a game. With 3 it would be fifteen; with 1 the
+	// copies would waver on a link that loses as ever.
+	cleanTrust = 2
+	// longestRow is how many losses in a row count: more are an outage, which says
+	// nothing of the time after it. Fewer would make little of true bursts.
+	longestRow = 8
 	// minSampled is the fewest datagrams that a loss is measured against, lest
 	// the first one of a session look like a bad link.
 	minSampled = 100
@@ -82,11 +97,13 @@ const (
 // burstPlan is for losses that come in bursts: a copy near, one that is likely to
 // be past the burst and one near that, then as many as bridge a long burst. An
 // acknowledgement ends the plan, so the latter are seldom sent where it comes in
-// time; where the round trip is longer than burstTail, longPlan leaves them out.
-// Without them, what a long burst swallows waits for a round trip after its end.
+// time. Where the round trip is longer than burstTail, all of them would be: longPlan
+// has two, apart by about half a burst each, the most that a burst of 80 ms lets
+// through within 120 ms. What a longer one swallows waits for a round trip after its
+// end.
 var (
 	burstPlan = copyPlan{left: 8, far: 0b00001010}
-	longPlan  = copyPlan{left: 3, far: 0b010}
+	longPlan  = copyPlan{left: 2, far: 0b10}
 )
 
 // adaptiveRule is what Config.Adaptive knows of the link. It looks once at each
@@ -95,18 +112,24 @@ var (
 type adaptiveRule struct {
 	delay     int64 // of the timer, before the first sample
 	heartbeat int64
-	assessed  int64 // the number of the next datagram to look at
+	window    *window // the sender's
+	assessed  int64   // the number of the next datagram to look at
 
-	lossesAt [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
-	newest   int                   // the place of the newest of them
-	losses   int                   // how many of them there are
-	current  copyPlan              // for new events, by these
+	lossesAt  [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
+	newest    int                   // the place of the newest of them
+	losses    int                   // how many of them there are
+	inARow    int                   // how many datagrams were lost up to the one assessed
+	current   copyPlan              // for new events, by these
+	restraint restraint             // when none of it may go
 
 	reorderStep int64 // how many steps evidence waits
 	reorderedAt int64 // the number assessed at the last reordering
 
 	carriedAt  int64 // when the last application datagram was sent, if they can carry events
 	carrierGap int64 // and how long after the one before
+
+	rhythm  rhythm
+	refusal refusal
 
 	backoff int
 	firedAt int64 // when the timer last fired
@@ -128,6 +151,13 @@ func (a *adaptiveRule) lose(number int64) {
 	*a.loss(0) = uint32(number)
 }
 
+// takeBack forgets the newest n losses.
+func (a *adaptiveRule) takeBack(n int) {
+	n = min(n, a.losses)
+	a.newest = (a.newest + sampledLosses - n) % sampledLosses
+	a.losses -= n
+}
+
 // lossRate estimates the share of datagrams lost, in millionths, and of losses
 // that follow right after another.
 func (a *adaptiveRule) lossRate() (rate, pairs int64) {
@@ -143,6 +173,9 @@ func (a *adaptiveRule) lossRate() (rate, pairs int64) {
 		span = a.age(n - 1)
 	}
 	rate = min(int64(n)*million/max(span, 1), million)
+	if n > 0 {
+		rate = min(rate, cleanTrust*million/max(a.age(0), 1))
+	}
 	if n < recentLosses {
 		return rate, 0
 	}
@@ -185,14 +218,24 @@ func (a *adaptiveRule) carrierSent(now int64) (sooner bool) {
 // little if an application datagram that can carry it is about to come, counting on
 // that to be up to a quarter late.
 func (a *adaptiveRule) proactiveAt(e *pending, in carrier) int64 {
-	at := e.last + nearGap
-	if e.plan.distant() {
-		at = e.last + farGap
-	}
+	at := max(e.last+a.gap(e), a.restraint.until)
 	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; in == ownDatagram && next > at && next <= at+maxHold {
 		return next
 	}
 	return at
+}
+
+// gap is how far a proactive copy goes from the last one.
+func (a *adaptiveRule) gap(e *pending) int64 {
+	switch long := a.current == longPlan; {
+	case e.plan.distant() && long:
+		return longFarGap
+	case e.plan.distant():
+		return farGap
+	case long:
+		return longNearGap
+	}
+	return nearGap
 }
 
 // reordered takes back the loss, if the datagram was counted as one, and lets
@@ -219,21 +262,42 @@ func (a *adaptiveRule) reordered(number int64, p *path) {
 // presumed lost once it counts as overtaken.
 func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bool) {
 	a.backoff, a.silent = 0, false
-	before, lost := a.assessed, false
+	a.rhythm.acknowledged(log, p, a.heartbeat, now)
+	before, replan := a.assessed, false
+	outcomes := shares{}
 	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
 		stamp := *log.stamps.At(a.assessed)
-		if stamp&outcomeMask != delivered {
-			if now < a.overtakenAt(stamp.sentAt(), p) {
-				break
+		own := stamp&fromApplication == 0
+		if stamp&outcomeMask == delivered {
+			a.inARow = 0
+			if a.refusal.passed(own) {
+				a.takeBack(a.refusal.counted)
+				replan = true
 			}
+			continue
+		}
+		if now < a.overtakenAt(stamp.sentAt(), p) {
+			break
+		}
+		if a.refusal.lost(own) {
+			continue
+		}
+		outcomes.lost++
+		if a.inARow++; a.inARow <= longestRow {
 			a.lose(a.assessed)
-			lost = true
+			a.refusal.count(own)
+			replan = true
 		}
 	}
+	outcomes.of = max(a.assessed-max(before, log.first), 0)
 	if a.assessed-a.reorderedAt > reorderMemory {
 		a.reorderStep = 0
 	}
-	if lost || a.assessed/replanEvery != before/replanEvery {
+	if a.window.acknowledged(outcomes, a.rhythm.gap, log, p, now) || p.queue(newestSamples) > standsAbove {
+		a.restraint.onset(now)
+	}
+	a.tryWithout(outcomes, log, now)
+	if replan || a.assessed/replanEvery != before/replanEvery {
 		a.replan(p)
 	}
 	return true
@@ -262,7 +326,7 @@ func (a *adaptiveRule) timeoutAt(e *pending, p *path) int64 {
 func (a *adaptiveRule) timer(p *path) int64 {
 	timer := a.delay
 	if p.rtt.Sampled() {
-		timer = max(p.rtt.Smoothed()+max(4*p.rtt.Variation(), a.heartbeat), minResend)
+		timer = p.patience(a.heartbeat)
 	}
 	return min(timer, math.MaxInt64>>maxBackoff) << a.backoff
 }
@@ -270,10 +334,11 @@ func (a *adaptiveRule) timer(p *path) int64 {
 func (a *adaptiveRule) presumeLost(e *pending, overtaken bool, p *path, now int64) cause {
 	switch {
 	case overtaken && now >= a.evidenceAt(e, p):
-		e.plan = a.current // of which this copy is the first
+		e.plan = a.plan(now) // of which this copy is the first
 		return byOvertaking
 	case now >= a.timeoutAt(e, p):
 		e.plan = copyPlan{}
+		e.retransmits = max(e.retransmits, soloAfter-1) // alone it tells whether bundles are withheld
 		return byTimeout
 	}
 	return notLost
@@ -299,4 +364,19 @@ func (a *adaptiveRule) timedOut(p *path, now int64) {
 	a.firedAt, a.silent = now, true
 }
 
-func (a *adaptiveRule) plan() copyPlan { return a.current }
+func (a *adaptiveRule) plan(now int64) copyPlan {
+	if now < a.restraint.until {
+		return copyPlan{}
+	}
+	return a.current
+}
+
+func (a *adaptiveRule) backsOff(e *pending, p *path) int64 {
+	return backoff(e.tries, p.patience(a.heartbeat))
+}
+
+func (a *adaptiveRule) cutOff(oldest *pending, p *path, now int64) bool {
+	return a.rhythm.broken(oldest, p, a.heartbeat, now)
+}
+
+func (a *adaptiveRule) withheld() bool { return a.refusal.on }

@@ -25,7 +25,7 @@ func TestForgivenLossDoesNotSpoilTheEstimate(t *testing.T) {
 		require.LessOrEqual(t, after, before, "%d losses", losses)
 		require.Zero(t, pairs)
 		a.replan(&path{})
-		require.LessOrEqual(t, a.plan().left, uint8(1), "2 %% of loss needs one copy more at most")
+		require.LessOrEqual(t, a.plan(0).left, uint8(1), "2 %% of loss needs one copy more at most")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestCopiesFollowTheLossRate(t *testing.T) {
 	} {
 		a := losing(tc.losses, tc.every)
 		a.replan(&path{latest: burstTail + 1})
-		require.Equal(t, copyPlan{left: tc.copies}, a.plan(), tc.what)
+		require.Equal(t, copyPlan{left: tc.copies}, a.plan(0), tc.what)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestBurstsGetCopiesNearAndFar(t *testing.T) {
 		rate, pairs := a.lossRate()
 		require.Equal(t, [2]int64{24 * million / 1000, million / 2}, [2]int64{rate, pairs})
 		a.replan(&path{latest: tc.rtt})
-		require.Equal(t, tc.plan, a.plan(), time.Duration(tc.rtt))
+		require.Equal(t, tc.plan, a.plan(0), time.Duration(tc.rtt))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestFewBurstsAreTolerated(t *testing.T) {
 			a.lose(a.assessed - i*tc.every + 1)
 		}
 		a.replan(&path{})
-		require.Equal(t, tc.plan, a.plan(), "%d pairs, every %d", tc.pairs, tc.every)
+		require.Equal(t, tc.plan, a.plan(0), "%d pairs, every %d", tc.pairs, tc.every)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestTimerFollowsTheRoundTrip(t *testing.T) {
 		a := adaptiveRule{delay: int64(100 * ms), heartbeat: int64(tc.heartbeat), backoff: tc.backoff}
 		var p path
 		if tc.rtt > 0 {
-			p.sample(int64(tc.rtt))
+			p.sample(int64(tc.rtt), 0)
 		}
 		require.Equal(t, tc.timer, time.Duration(a.timer(&p)), "%+v", tc)
 	}

@@ -76,6 +76,7 @@ func (c *channel) send(event []byte) (id uint16, err error) {
 	}
 	c.recheck = true
 	s.budget.note(len(event))
+	s.window.load += eventOverhead + int64(len(event))
 	return s.outbox.add(event), nil
 }
 
@@ -237,7 +238,9 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 	if c.err != nil {
 		return dst
 	}
-	c.sender.collect(now, ownDatagram)
+	if !c.sender.eventsDue(now) {
+		return dst
+	}
 	return c.appendEvents(dst, seq, max, ownDatagram, now)
 }
 

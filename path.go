@@ -1,16 +1,95 @@
 package ackbits
 
-import "github.com/ackbits/ackbits/internal/rtt"
+import (
+	"time"
+
+	"github.com/ackbits/ackbits/internal/rtt"
+)
 
 // path is what acknowledgements tell of the way to the peer and back, whatever rule
-// decides on copies. Both numbers are in nanoseconds.
+// decides on copies. All times are in nanoseconds.
 type path struct {
 	rtt    rtt.Estimator
 	latest int64 // the newest sample; it contains the peer's wait for its next datagram
+
+	// The queue that stands on the way: the least of the newest samples less the
+	// least of the last 10 to 20 seconds. One sample alone says little, since it
+	// contains the peer's wait; the least of some does not, and neither does the
+	// floor, which is what the way takes without a queue.
+	floors  [2]int64 // the least sample of this span of floorSpan, and of the one before
+	turnsAt int64    // when the next span begins
+	newest  [newestSamples]int64
+	samples int // how many there were, up to twice newestSamples
+
+	stands  bool  // a queue stands
+	stoodAt int64 // when there was last more of one than stoodBelow
 }
 
-// sample takes in a round trip.
-func (p *path) sample(roundTrip int64) {
+const (
+	// floorSpan is for how long a floor holds, and twice that at most. Shorter, and
+	// a queue that lasts would pass for the way itself; longer, and a way that has
+	// become longer would pass for a queue for so long.
+	floorSpan = 10 * int64(time.Second)
+	// newestSamples is over how many samples the least is taken to say that a queue
+	// stands. Fewer, and jitter, reordering and lost acknowledgements would pass for
+	// one; more, and it would be noticed half a second later for each eight.
+	newestSamples = 8
+	// standsAbove is from what delay on a queue stands. Below 20 ms jitter and the
+	// tick of a peer come near; at 60 ms a state datagram would be late by as much
+	// before anything happened.
+	standsAbove = 30 * int64(time.Millisecond)
+	// stoodBelow and standsFor say when it is gone: it has been below for so long.
+	// Otherwise what stops for a queue would begin again as soon as it drains, and
+	// the fixed rule would send twice of each event for half of the time.
+	stoodBelow = standsAbove / 4
+	standsFor  = 2 * int64(time.Second)
+)
+
+// sample takes in a round trip, and reports whether a queue stands now that did not,
+// or the other way round.
+func (p *path) sample(roundTrip, now int64) (turned bool) {
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
+	switch {
+	case p.samples == 0:
+		p.floors = [2]int64{roundTrip, roundTrip}
+		p.turnsAt = saturatingAdd(now, floorSpan)
+	case now >= p.turnsAt:
+		p.floors = [2]int64{roundTrip, p.floors[0]}
+		p.turnsAt = saturatingAdd(now, floorSpan)
+	default:
+		p.floors[0] = min(p.floors[0], roundTrip)
+	}
+	p.newest[p.samples%newestSamples] = roundTrip
+	if p.samples++; p.samples == 2*newestSamples {
+		p.samples = newestSamples // the same place
+	}
+	stood, queue := p.stands, p.queue(newestSamples)
+	if queue > stoodBelow {
+		p.stoodAt = now
+	}
+	p.stands = queue > standsAbove || p.stands && now-p.stoodAt <= standsFor
+	return p.stands != stood
+}
+
+// floor returns the least sample of the last 10 to 20 seconds; 0 before the first.
+func (p *path) floor() int64 { return min(p.floors[0], p.floors[1]) }
+
+// queue returns by how much the least of the newest n samples lies above the floor; 0
+// while there are not so many.
+func (p *path) queue(n int) int64 {
+	if p.samples < n {
+		return 0
+	}
+	least := p.newest[(p.samples-1)%newestSamples]
+	for i := 2; i <= n; i++ {
+		least = min(least, p.newest[(p.samples-i)%newestSamples])
+	}
+	return max(least-p.floor(), 0)
+}
+
+// patience is how long an acknowledgement may take: the round trip, and what its
+// variation or the peer's silence adds.
+func (p *path) patience(heartbeat int64) int64 {
+	return max(p.rtt.Smoothed()+max(4*p.rtt.Variation(), heartbeat), minResend)
 }

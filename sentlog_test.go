@@ -147,7 +147,7 @@ func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 		s.outbox.fresh++
 		s.noteRun(0, 0, 1, uint16(oldest))
 		if tc.delivered {
-			s.outbox.get(0).delivered = true
+			s.outbox.get(0).state = isDelivered
 			s.outbox.base++
 		}
 		require.Equal(t, tc.want, s.awaited(oldest, tc.now), tc)

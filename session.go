@@ -149,7 +149,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if s.exhausted() {
 		return dst, 0, s.channel.err
 	}
-	carries := s.bundle && t > TypeAccept // a server looks for a Connect from strangers (R12)
+	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server looks for a Connect from strangers (R12)
 	if carries {
 		s.channel.carrierSent(now)
 	}
@@ -238,7 +238,7 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
 		return dst, false
-	case s.live.farewell == farewells && s.channel.sender.freshDue(now):
+	case s.live.farewell == farewells && s.channel.sender.outbox.freshDue():
 		return s.appendEvents(dst, now), true
 	case s.live.farewell > 0:
 		s.live.farewell--
