@@ -128,7 +128,10 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) err
 	default:
 		return err
 	}
-	if c.sender.acknowledge(&in.Header, now) || c.receiver.ackDue() {
+	if c.sender.acknowledge(&in.Header, now) {
+		c.quietUntil = 0
+	}
+	if c.receiver.ackDue() {
 		c.recheck = true
 	}
 	return nil

@@ -45,9 +45,9 @@ const (
 	standsFor  = 2 * int64(time.Second)
 )
 
-// sample takes in a round trip, and reports whether a queue stands now that did not,
-// or the other way round.
-func (p *path) sample(roundTrip, now int64) (turned bool) {
+// sample takes in a round trip, and reports whether what is said of a standing queue
+// may have changed.
+func (p *path) sample(roundTrip, now int64) (changed bool) {
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
 	switch {
@@ -69,7 +69,7 @@ func (p *path) sample(roundTrip, now int64) (turned bool) {
 		p.stoodAt = now
 	}
 	p.stands = queue > standsAbove || p.stands && now-p.stoodAt <= standsFor
-	return p.stands != stood
+	return p.stands || stood
 }
 
 // floor returns the least sample of the last 10 to 20 seconds; 0 before the first.
