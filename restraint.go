@@ -153,7 +153,7 @@ func (r *rhythm) silent(heartbeat, now int64) bool {
 // was is acknowledged, though it should be, in a silence or right after one. News of
 // datagrams from before it do not count: that may be all that an outage let through.
 func (r *rhythm) broken(oldest *pending, p *path, heartbeat, now int64) bool {
-	return r.topSentAt < oldest.first && now-oldest.first >= saturatingAdd(p.floor(), heartbeat) &&
+	return p.samples > 0 && r.topSentAt < oldest.first && now-oldest.first >= saturatingAdd(p.floor(), heartbeat) &&
 		(now < r.until || r.silent(heartbeat, now))
 }
 

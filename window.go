@@ -100,6 +100,11 @@ const (
 	// it, the link is idle while acknowledgements wait at the peer; in three, a
 	// window makes a queue by itself.
 	paceShare = 4
+	// idleFor is after how long without a queue in which nothing waited a small
+	// window is forgotten: a burst later starts anew. Sooner, and a link that is
+	// narrow all the time would be flooded again and again; later, and bursts of a
+	// game would be spread over round trips for the queue of a moment.
+	idleFor = 2 * int64(time.Second)
 	// limitedFor is for how long after something waited for the window a queue is
 	// put down to events.
 	limitedFor = int64(time.Second)
@@ -225,7 +230,7 @@ func (w *window) turn(queue int64, p *path, now int64) {
 		w.size = r.most * (100 - lost) / 100
 		w.step = w.size / lossStep
 		w.steady, w.lossAt = true, now
-	case queue > standsAbove:
+	case queue > standsAbove && r.limited || p.queue(newestSamples) > standsAbove:
 		w.size = min(w.size, r.most*(p.floor()+queueTarget)/(p.floor()+queue))
 		w.step = MaxDatagramSize
 		w.steady = true
@@ -234,6 +239,8 @@ func (w *window) turn(queue int64, p *path, now int64) {
 		if !w.smooth(now) {
 			w.step = min(2*w.step, max(w.size/stepShare, MaxDatagramSize))
 		}
+	case w.size < firstWindow && now-w.limitedAt > idleFor:
+		w.size, w.steady = firstWindow, false
 	}
 	w.size = min(max(w.size, leastWindow), mostWindow)
 }
