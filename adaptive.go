@@ -30,7 +30,7 @@ const (
 	// burstTail is the longest round trip at which the end of a plan for bursts is
 	// seldom sent. Above it, every event would be sent four times or more; at a
 	// round trip of 86 ms the plan of longPlan has p99 later by a tick.
-	burstTail = 95 * int64(time.Millisecond)
+	burstTail = 108 * int64(time.Millisecond)
 	// longNearGap and longFarGap are the gaps of longPlan: with ticks of 60 Hz its
 	// copies go after 50 and 117 ms, past a burst of 80 ms in five of six cases that
 	// a copy a tick after the first is not.
@@ -293,7 +293,7 @@ func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bo
 	if a.assessed-a.reorderedAt > reorderMemory {
 		a.reorderStep = 0
 	}
-	if a.window.acknowledged(outcomes, a.rhythm.gap, log, p, now) || p.queue(newestSamples) > standsAbove {
+	if a.window.acknowledged(outcomes, a.rhythm.gap, log, p, now) || p.deep() {
 		a.restraint.onset(now)
 	}
 	a.tryWithout(outcomes, log, now)
@@ -365,8 +365,11 @@ func (a *adaptiveRule) timedOut(p *path, now int64) {
 }
 
 func (a *adaptiveRule) plan(now int64) copyPlan {
-	if now < a.restraint.until {
+	switch {
+	case now < a.restraint.until:
 		return copyPlan{}
+	case a.restraint.from > 0 && a.current.left > 0:
+		return copyPlan{left: 1}
 	}
 	return a.current
 }

@@ -37,7 +37,11 @@ const (
 	// standsAbove is from what delay on a queue stands. Below 20 ms jitter and the
 	// tick of a peer come near; at 60 ms a state datagram would be late by as much
 	// before anything happened.
-	standsAbove = 30 * int64(time.Millisecond)
+	standsAbove = 35 * int64(time.Millisecond)
+	// deepVariations is how many variations of the round trip a queue must exceed:
+	// with two, jitter that makes datagrams miss a tick of 60 Hz at either end would
+	// be one every few seconds; with four a queue that grows fast is seen late.
+	deepVariations = 0
 	// stoodBelow and standsFor say when it is gone: it has been below for so long.
 	// Otherwise what stops for a queue would begin again as soon as it drains, and
 	// the fixed rule would send twice of each event for half of the time.
@@ -64,12 +68,18 @@ func (p *path) sample(roundTrip, now int64) (changed bool) {
 	if p.samples++; p.samples == 2*newestSamples {
 		p.samples = newestSamples // the same place
 	}
-	stood, queue := p.stands, p.queue(newestSamples)
-	if queue > stoodBelow {
+	stood := p.stands
+	if p.queue(newestSamples) > stoodBelow {
 		p.stoodAt = now
 	}
-	p.stands = queue > standsAbove || p.stands && now-p.stoodAt <= standsFor
+	p.stands = p.deep() || p.stands && now-p.stoodAt <= standsFor
 	return p.stands || stood
+}
+
+// deep reports whether a queue is there for sure: it lies above what the round trip
+// varies by.
+func (p *path) deep() bool {
+	return p.queue(newestSamples) > max(standsAbove, deepVariations*p.rtt.Variation())
 }
 
 // floor returns the least sample of the last 10 to 20 seconds; 0 before the first.

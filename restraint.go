@@ -67,7 +67,7 @@ func (r *restraint) onset(now int64) {
 
 // tryWithout looks whether proactive copies cause the loss that they are to make up
 // for, as they do at a policer or a queue too short to be seen. Where the loss is high
-// for seconds, none go for some datagrams.
+// for seconds, no event gets more than one for some datagrams.
 func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 	r := &a.restraint
 	if r.from > 0 {
@@ -76,8 +76,6 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 		}
 		if n := a.assessed - r.from; n >= trialLength {
 			a.judgeTrial(r.lost*million/n, now)
-		} else {
-			r.until = max(r.until, now+leastRestraint)
 		}
 		return
 	}
@@ -95,7 +93,6 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 	}
 	if now-r.highSince >= patience && now >= r.next {
 		r.from, r.lost, r.before = log.count, 0, rate
-		r.until = now + leastRestraint
 	}
 }
 
@@ -109,7 +106,6 @@ func (a *adaptiveRule) judgeTrial(share, now int64) {
 		a.losses = 0 // they were the copies'
 		return
 	}
-	r.until = now
 	r.innocent = doubled(r.innocent, firstInnocent, lastInnocent)
 	r.next = saturatingAdd(now, r.innocent)
 }

@@ -230,7 +230,7 @@ func (w *window) turn(queue int64, p *path, now int64) {
 		w.size = r.most * (100 - lost) / 100
 		w.step = w.size / lossStep
 		w.steady, w.lossAt = true, now
-	case queue > standsAbove && r.limited || p.queue(newestSamples) > standsAbove:
+	case queue > standsAbove && r.limited || p.deep():
 		w.size = min(w.size, r.most*(p.floor()+queueTarget)/(p.floor()+queue))
 		w.step = MaxDatagramSize
 		w.steady = true
