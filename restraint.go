@@ -16,6 +16,7 @@ type restraint struct {
 
 	highSince int64 // since when the loss is high; 0: it is not
 	from      int64 // the first datagram of the trial that is running; 0: none is
+	copies    uint8 // how many proactive copies of an event go in it
 	lost      int64 // of the trial's datagrams
 	before    int64 // the loss before it, in millionths
 	guilty    int64 // for how long copies stay away at the last verdict
@@ -40,9 +41,12 @@ const (
 	// trialLength is how many datagrams go without copies. With 40 chance acquits
 	// and convicts one in 30; 100 are felt at p99.9 where 30 % are lost anyway.
 	trialLength = 60
-	// guiltyBelow is the share of the loss before, in percent, below which the
-	// trial's convicts: at 30 % of true loss one in 300 trials of innocents.
-	guiltyBelow = 45
+	// A trial begins with two copies, which true loss hardly notices. Where the loss
+	// is then below suspectBelow of that before, in percent, it goes on with one, and
+	// below guiltyBelow they are convicted: at 30 % of true loss one innocent in 300.
+	// Copies that were convicted before get one at once, and are again below
+	// suspectBelow.
+	suspectBelow, guiltyBelow = 75, 45
 	// firstGuilty and firstInnocent are the consequences, doubled each time up to
 	// the last: a policer that stays is tried again every two minutes, a link that
 	// loses that much by itself every ten.
@@ -75,7 +79,7 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 			r.lost += outcomes.lost
 		}
 		if n := a.assessed - r.from; n >= trialLength {
-			a.judgeTrial(r.lost*million/n, now)
+			a.judgeTrial(r.lost*million/n, log, now)
 		}
 		return
 	}
@@ -92,15 +96,29 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 		r.highSince = now
 	}
 	if now-r.highSince >= patience && now >= r.next {
-		r.from, r.lost, r.before = log.count, 0, rate
+		r.before = rate
+		r.begin(2, log)
+		if r.guilty > 0 {
+			r.copies = 1
+		}
 	}
 }
 
-// judgeTrial ends a trial in which such a share was lost.
-func (a *adaptiveRule) judgeTrial(share, now int64) {
+// begin lets so many copies of an event go from the next datagram on.
+func (r *restraint) begin(copies uint8, log *sentLog) {
+	r.from, r.copies, r.lost = log.count, copies, 0
+}
+
+// judgeTrial judges a trial in which such a share was lost.
+func (a *adaptiveRule) judgeTrial(share int64, log *sentLog, now int64) {
 	r := &a.restraint
+	suspect := share*100 < r.before*suspectBelow
+	if suspect && r.copies > 1 {
+		r.begin(1, log)
+		return
+	}
 	r.from, r.highSince = 0, 0
-	if share*100 < r.before*guiltyBelow {
+	if suspect && (r.guilty > 0 || share*100 < r.before*guiltyBelow) {
 		r.guilty = doubled(r.guilty, firstGuilty, lastGuilty)
 		r.until = saturatingAdd(now, r.guilty)
 		a.losses = 0 // they were the copies'
