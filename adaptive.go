@@ -371,7 +371,7 @@ func (a *adaptiveRule) plan(now int64) copyPlan {
 	case now < a.restraint.until:
 		return copyPlan{}
 	case a.restraint.from > 0:
-		return copyPlan{left: min(a.restraint.copies, a.current.left)}
+		return copyPlan{left: min(1, a.current.left)}
 	}
 	return a.current
 }

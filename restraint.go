@@ -16,7 +16,7 @@ type restraint struct {
 
 	highSince int64 // since when the loss is high; 0: it is not
 	from      int64 // the first datagram of the trial that is running; 0: none is
-	copies    uint8 // how many proactive copies of an event go in it
+	length    int64 // of the trial
 	lost      int64 // of the trial's datagrams
 	before    int64 // the loss before it, in millionths
 	guilty    int64 // for how long copies stay away at the last verdict
@@ -32,21 +32,20 @@ const (
 	// longer, and loss that has nothing to do with it would be felt for longer.
 	leastRestraint = int64(time.Second)
 	mostRestraint  = 32 * int64(time.Second)
-	// highLoss is what copies are suspected of causing: below a quarter they help
-	// more than they cost.
-	highLoss = million / 4
+	// highLoss is what copies are suspected of causing. At a policer they make it a
+	// half; at a quarter, trials on links that lose 30 % by themselves were felt at
+	// p99.
+	highLoss = million * 35 / 100
 	// highFor is for how long it must last: chance has 24 losses in 60 datagrams
 	// for a second. Copies that were guilty before get a quarter of that.
 	highFor = 2 * int64(time.Second)
-	// trialLength is how many datagrams go without copies. With 40 chance acquits
-	// and convicts one in 30; 100 are felt at p99.9 where 30 % are lost anyway.
-	trialLength = 60
-	// A trial begins with two copies, which true loss hardly notices. Where the loss
-	// is then below suspectBelow of that before, in percent, it goes on with one, and
-	// below guiltyBelow they are convicted: at 30 % of true loss one innocent in 300.
-	// Copies that were convicted before get one at once, and are again below
-	// suspectBelow.
-	suspectBelow, guiltyBelow = 75, 45
+	// In a trial events get one copy each. It is short at first: shortTrial datagrams
+	// are hardly felt where 30 % are lost anyway. Where the loss in it is below
+	// suspectBelow of that before, in percent, another of longTrial follows, and below
+	// guiltyBelow in that copies are convicted: at 30 % of true loss one innocent in a
+	// thousand. Copies that were convicted before are again below suspectBelow.
+	shortTrial, longTrial = 30, 60
+	suspectBelow, guiltyBelow = 80, 45
 	// firstGuilty and firstInnocent are the consequences, doubled each time up to
 	// the last: a policer that stays is tried again every two minutes, a link that
 	// loses that much by itself every ten.
@@ -78,7 +77,7 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 		if a.assessed > r.from {
 			r.lost += outcomes.lost
 		}
-		if n := a.assessed - r.from; n >= trialLength {
+		if n := a.assessed - r.from; n >= r.length {
 			a.judgeTrial(r.lost*million/n, log, now)
 		}
 		return
@@ -97,24 +96,21 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 	}
 	if now-r.highSince >= patience && now >= r.next {
 		r.before = rate
-		r.begin(2, log)
-		if r.guilty > 0 {
-			r.copies = 1
-		}
+		r.begin(shortTrial, log)
 	}
 }
 
-// begin lets so many copies of an event go from the next datagram on.
-func (r *restraint) begin(copies uint8, log *sentLog) {
-	r.from, r.copies, r.lost = log.count, copies, 0
+// begin begins a trial of so many datagrams with the next one.
+func (r *restraint) begin(length int64, log *sentLog) {
+	r.from, r.length, r.lost = log.count, length, 0
 }
 
 // judgeTrial judges a trial in which such a share was lost.
 func (a *adaptiveRule) judgeTrial(share int64, log *sentLog, now int64) {
 	r := &a.restraint
 	suspect := share*100 < r.before*suspectBelow
-	if suspect && r.copies > 1 {
-		r.begin(1, log)
+	if suspect && r.length == shortTrial {
+		r.begin(longTrial, log)
 		return
 	}
 	r.from, r.highSince = 0, 0
