@@ -47,8 +47,8 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		s.stats.EventsDelivered += uint64(settled)
 		if s.outbox.advance() {
 			s.oldestAt = now
-			s.outbox.heldUntil = now                                     // an older one was delivered
-			sooner = sooner || s.outbox.held.n > 0 || s.budget.rate != 0 // the oldest may be owed a copy
+			s.outbox.heldUntil = now                                   // an older one was delivered
+			sooner = sooner || s.outbox.held > 0 || s.budget.rate != 0 // the oldest may be owed a copy
 		}
 		sooner = sooner || s.outbox.freshDue()
 	}

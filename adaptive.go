@@ -114,15 +114,15 @@ var (
 type adaptiveRule struct {
 	delay     int64 // of the timer, before the first sample
 	heartbeat int64
-	window    *window // the sender's
-	assessed  int64   // the number of the next datagram to look at
+	poll      int64 // how far apart the calls are that send
+	flow      *flow // nil as long as there are no events
+	assessed  int64 // the number of the next datagram to look at
 
-	lossesAt  [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
-	newest    int                   // the place of the newest of them
-	losses    int                   // how many of them there are
-	inARow    int                   // how many datagrams were lost up to the one assessed
-	current   copyPlan              // for new events, by these
-	restraint restraint             // when none of it may go
+	lossesAt [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
+	newest   int                   // the place of the newest of them
+	losses   int                   // how many of them there are
+	inARow   int                   // how many datagrams were lost up to the one assessed
+	current  copyPlan              // for new events, by these
 
 	reorderStep int64 // how many steps evidence waits
 	reorderedAt int64 // the number assessed at the last reordering
@@ -130,13 +130,31 @@ type adaptiveRule struct {
 	carriedAt  int64 // when the last application datagram was sent, if they can carry events
 	carrierGap int64 // and how long after the one before
 
-	rhythm  rhythm
-	refusal refusal
-
 	backoff int
 	firedAt int64 // when the timer last fired
 	silent  bool  // nothing was acknowledged since then
 }
+
+// flow is what is known of the link while events flow.
+type flow struct {
+	window    window
+	restraint restraint // when no proactive copies may go
+	rhythm    rhythm
+	refusal   refusal
+	inARow    int // how many datagrams were lost up to the one assessed
+}
+
+// wake begins to watch the link, for events that are to be sent.
+func (a *adaptiveRule) wake(log *sentLog, p *path) *window {
+	a.flow = &flow{rhythm: rhythm{gap: min(a.heartbeat, mostGap)}}
+	a.flow.window.init(a.poll)
+	a.flow.window.round.end = log.count
+	a.flow.window.setPace(0, p, 0)
+	return &a.flow.window
+}
+
+// rest forgets all that, when there were no events for a while.
+func (a *adaptiveRule) rest() { a.flow = nil }
 
 // loss returns the i-th newest loss.
 func (a *adaptiveRule) loss(i int) *uint32 {
@@ -220,7 +238,7 @@ func (a *adaptiveRule) carrierSent(now int64) (sooner bool) {
 // little if an application datagram that can carry it is about to come, counting on
 // that to be up to a quarter late.
 func (a *adaptiveRule) proactiveAt(e *pending, in carrier) int64 {
-	at := max(e.last+a.gap(e), a.restraint.until)
+	at := max(e.last+a.gap(e), a.flow.restraint.until)
 	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; in == ownDatagram && next > at && next <= at+maxHold {
 		return next
 	}
@@ -263,46 +281,58 @@ func (a *adaptiveRule) reordered(number int64, p *path) {
 // acknowledged looks at the datagrams that an acknowledgement has settled: one is
 // presumed lost once it counts as overtaken.
 func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bool) {
+	f := a.flow
+	if f == nil {
+		f = new(flow) // on the stack: nobody looks at it
+	}
 	a.backoff, a.silent = 0, false
-	a.rhythm.acknowledged(log, p, a.heartbeat, now)
-	before, replan := a.assessed, false
-	outcomes := shares{}
+	f.rhythm.acknowledged(log, p, a.heartbeat, now)
+	before := max(a.assessed, log.first)
+	lost, replan := a.assess(f, log, p, now)
+	if a.assessed-a.reorderedAt > reorderMemory {
+		a.reorderStep = 0
+	}
+	if a.flow != nil {
+		outcomes := shares{of: a.assessed - before, lost: lost}
+		if f.window.acknowledged(outcomes, f.rhythm.gap, log, p, now) || p.queue(newestSamples) > standsAbove {
+			f.restraint.onset(now)
+		}
+		a.tryWithout(outcomes, log, now)
+	}
+	if replan || a.assessed/replanEvery != before/replanEvery {
+		a.replan(p)
+	}
+	return true
+}
+
+// assess looks at the datagrams that are settled. It returns how many of them were
+// lost, those apart that the peer withholds, and whether that changes the estimate.
+func (a *adaptiveRule) assess(f *flow, log *sentLog, p *path, now int64) (lost int64, changed bool) {
 	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
 		stamp := *log.stamps.At(a.assessed)
 		own := stamp&fromApplication == 0
 		if stamp&outcomeMask == delivered {
-			a.inARow = 0
-			if a.refusal.passed(own) {
-				a.takeBack(a.refusal.counted)
-				replan = true
+			f.inARow = 0
+			if f.refusal.passed(own) {
+				a.takeBack(f.refusal.counted)
+				changed = true
 			}
 			continue
 		}
 		if now < a.overtakenAt(stamp.sentAt(), p) {
 			break
 		}
-		if a.refusal.lost(own) {
+		if f.refusal.lost(own) {
 			continue
 		}
-		outcomes.lost++
-		if a.inARow++; a.inARow <= longestRow {
+		lost++
+		if f.inARow++; f.inARow <= longestRow {
 			a.lose(a.assessed)
-			a.refusal.count(own)
-			replan = true
+			f.refusal.count(own)
+			changed = true
 		}
 	}
-	outcomes.of = max(a.assessed-max(before, log.first), 0)
-	if a.assessed-a.reorderedAt > reorderMemory {
-		a.reorderStep = 0
-	}
-	if a.window.acknowledged(outcomes, a.rhythm.gap, log, p, now) || p.deep() {
-		a.restraint.onset(now)
-	}
-	a.tryWithout(outcomes, log, now)
-	if replan || a.assessed/replanEvery != before/replanEvery {
-		a.replan(p)
-	}
-	return true
+	return lost, changed
 }
 
 // overtakenAt returns when a datagram that is not acknowledged, while a later one
@@ -368,9 +398,9 @@ func (a *adaptiveRule) timedOut(p *path, now int64) {
 
 func (a *adaptiveRule) plan(now int64) copyPlan {
 	switch {
-	case now < a.restraint.until:
+	case now < a.flow.restraint.until:
 		return copyPlan{}
-	case a.restraint.from > 0:
+	case a.flow.restraint.from > 0:
 		return copyPlan{left: min(1, a.current.left)}
 	}
 	return a.current
@@ -381,7 +411,7 @@ func (a *adaptiveRule) backsOff(e *pending, p *path) int64 {
 }
 
 func (a *adaptiveRule) cutOff(oldest *pending, p *path, now int64) bool {
-	return a.rhythm.broken(oldest, p, a.heartbeat, now)
+	return a.flow.rhythm.broken(oldest, p, a.heartbeat, now)
 }
 
-func (a *adaptiveRule) withheld() bool { return a.refusal.on }
+func (a *adaptiveRule) withheld() bool { return a.flow != nil && a.flow.refusal.on }

@@ -67,17 +67,15 @@ func (c *channel) end(reason error) {
 // send queues an event, or ends the channel if there is no room for it.
 func (c *channel) send(event []byte) (id uint16, err error) {
 	s := &c.sender
-	if len(event) > s.maxEvent {
-		return 0, tooLarge(ErrEventTooLarge, len(event), s.maxEvent)
+	if len(event) > int(s.maxEvent) {
+		return 0, tooLarge(ErrEventTooLarge, len(event), int(s.maxEvent))
 	}
 	if s.room() == 0 {
 		c.end(ErrUnacknowledged)
 		return 0, ErrUnacknowledged
 	}
 	c.recheck = true
-	s.budget.note(len(event))
-	s.window.load += eventOverhead + int64(len(event))
-	return s.outbox.add(event), nil
+	return s.add(event), nil
 }
 
 // room returns how many events may be queued.

@@ -13,6 +13,12 @@ import (
 // gets. A sender has one, chosen in init, and asks nothing about which one it is. The
 // rule is told what the questions need and keeps nothing of it.
 type copyRule interface {
+	// wake begins to look after events, none of which there were; it returns the
+	// window that they must keep to, if any. rest ends that when there were none
+	// for a while. In between, the questions down to withheld are asked.
+	wake(log *sentLog, p *path) *window
+	rest()
+
 	// plan returns the proactive copies of an event that is now sent for the first
 	// time.
 	plan(now int64) copyPlan
@@ -34,7 +40,7 @@ type copyRule interface {
 	// events ride in whatever is sent anyway; oldest was sent.
 	cutOff(oldest *pending, p *path, now int64) bool
 	// withheld reports whether the peer withholds application datagrams, so that
-	// events must not go in them.
+	// events must not go in them. It may be asked at any time.
 	withheld() bool
 
 	// timedOut notes that events were just presumed lost by timeout.
@@ -91,6 +97,9 @@ const (
 // delay is no less than an acknowledgement may take and events back off, or the
 // copies would be what makes the queue (R14).
 type fixedRule struct{ delay, heartbeat int64 }
+
+func (*fixedRule) wake(*sentLog, *path) *window { return nil }
+func (*fixedRule) rest()                 {}
 
 func (*fixedRule) plan(int64) copyPlan { return copyPlan{} }
 

@@ -191,20 +191,15 @@ func (o *outbox) deliver(run uint32, seq uint16) (fresh, bytes, inFlight int) {
 			if e.inFlight() {
 				inFlight += e.cost()
 			}
+			if e.state&isHeld != 0 {
+				o.held--
+			}
 			e.state = isDelivered
-			o.forget(number)
+			if o.due.n > 0 {
+				o.due.remove(uint16(number))
+			}
 		}
 	}
 	o.undelivered -= fresh
 	return fresh, bytes, inFlight
-}
-
-// forget takes an event off the sets of those of which a copy is due.
-func (o *outbox) forget(number int64) {
-	if o.due.n > 0 {
-		o.due.remove(uint16(number))
-	}
-	if o.held.n > 0 {
-		o.held.remove(uint16(number))
-	}
 }

@@ -1,8 +1,6 @@
 package ackbits
 
 import (
-	"math"
-
 	"github.com/ackbits/ackbits/internal/arena"
 	"github.com/ackbits/ackbits/internal/ring"
 	"github.com/ackbits/ackbits/internal/trim"
@@ -21,8 +19,9 @@ type pending struct {
 	size        uint16
 	state       eventState
 	plan        copyPlan // proactive copies still to be sent
-	retransmits uint8    // how often it came due because a copy was not acknowledged
-	tries       uint8    // of these, since an older event was delivered
+	retransmits uint8    // how often it came due because a copy was not acknowledged; up to soloAfter
+	overtaken   uint8    // of these, how often a datagram sent later was acknowledged
+	tries       uint8    // and since an older event was delivered, timeouts apart
 }
 
 // eventState is what is known of an event, as bits.
@@ -32,6 +31,7 @@ const (
 	isDelivered eventState = 1 << iota
 	isInFlight             // sent, not delivered and its last copy not presumed lost
 	isProactive            // the copy that is due goes before a loss is known
+	isHeld                 // a copy would be due, but backs off
 )
 
 func (e *pending) delivered() bool { return e.state&isDelivered != 0 }
@@ -42,20 +42,22 @@ func (e *pending) proactive() bool { return e.state&isProactive != 0 }
 // bundles: a peer may withhold those, and acknowledge everything else.
 const soloAfter = 2
 
-// Where the same event is lost again and again, the path may swallow what is large,
-// or a queue have room for little only. So from its third retransmission on an event
-// is in datagrams of at most smallDatagram bytes, and from the sixth on alone.
-// Sooner, and links that merely lose much would pay for headers; later, and what
-// would fit waits for a second more.
+// Where others pass and the same event is lost again and again, the path may swallow
+// what is large, or a queue have room for little only. So from its third such
+// retransmission on an event is in datagrams of at most smallDatagram bytes, and from
+// the sixth on alone. Sooner, and links that merely lose much would pay for headers;
+// later, and what would fit waits for a second more.
 const (
 	smallAfter    = 3
 	smallDatagram = 576
 	aloneAfter    = 6
 )
 
-func (e *pending) noteRetransmit() {
-	if e.retransmits < math.MaxUint8 {
-		e.retransmits++
+// noteRetransmit counts a copy that is presumed lost.
+func (e *pending) noteRetransmit(overtaken bool) {
+	e.retransmits = min(e.retransmits+1, soloAfter)
+	if overtaken {
+		e.overtaken = min(e.overtaken+1, aloneAfter)
 	}
 }
 
@@ -82,7 +84,7 @@ type outbox struct {
 	events      ring.Ring[pending]
 	bytes       arena.Arena
 	due         idSet // events of which a further copy is due
-	held        idSet // events of which one is, but for their backing off
+	held        int   // how many events back off, of which a further copy would be due
 	heldUntil   int64 // when the first of these comes due
 	log         copyLog
 

@@ -1,13 +1,15 @@
 package ackbits
 
 import (
+	"math"
 	"time"
 
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
 // path is what acknowledgements tell of the way to the peer and back, whatever rule
-// decides on copies. All times are in nanoseconds.
+// decides on copies. Times are in nanoseconds unless they are small: every session
+// has one.
 type path struct {
 	rtt    rtt.Estimator
 	latest int64 // the newest sample; it contains the peer's wait for its next datagram
@@ -16,13 +18,12 @@ type path struct {
 	// least of the last 10 to 20 seconds. One sample alone says little, since it
 	// contains the peer's wait; the least of some does not, and neither does the
 	// floor, which is what the way takes without a queue.
-	floors  [2]int64 // the least sample of this span of floorSpan, and of the one before
-	turnsAt int64    // when the next span begins
-	newest  [newestSamples]int64
-	samples int // how many there were, up to twice newestSamples
-
+	turnsAt int64     // when the next span of floorSpan begins
+	stoodAt int64     // when there was last more of a queue than stoodBelow
+	floors  [2]uint32 // the least sample of this span, and of the one before, in microseconds
+	newest  [newestSamples]uint16
+	samples uint8 // how many there were, up to twice newestSamples
 	stands  bool  // a queue stands
-	stoodAt int64 // when there was last more of one than stoodBelow
 }
 
 const (
@@ -34,14 +35,13 @@ const (
 	// stands. Fewer, and jitter, reordering and lost acknowledgements would pass for
 	// one; more, and it would be noticed half a second later for each eight.
 	newestSamples = 8
-	// standsAbove is from what delay on a queue stands. Below 20 ms jitter and the
-	// tick of a peer come near; at 60 ms a state datagram would be late by as much
-	// before anything happened.
+	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
+	sampleUnit = int64(100 * time.Microsecond)
+	// standsAbove is from what delay on a queue stands. Two ticks of 60 Hz are
+	// below it: where either end hands in on its ticks, a datagram that just misses
+	// them is late by that much. At 60 ms state would be late by as much before
+	// anything happened.
 	standsAbove = 35 * int64(time.Millisecond)
-	// deepVariations is how many variations of the round trip a queue must exceed:
-	// with two, jitter that makes datagrams miss a tick of 60 Hz at either end would
-	// be one every few seconds; with four a queue that grows fast is seen late.
-	deepVariations = 0
 	// stoodBelow and standsFor say when it is gone: it has been below for so long.
 	// Otherwise what stops for a queue would begin again as soon as it drains, and
 	// the fixed rule would send twice of each event for half of the time.
@@ -54,48 +54,45 @@ const (
 func (p *path) sample(roundTrip, now int64) (changed bool) {
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
+	micros := uint32(min(max(roundTrip, 0)/int64(time.Microsecond), math.MaxUint32))
 	switch {
 	case p.samples == 0:
-		p.floors = [2]int64{roundTrip, roundTrip}
+		p.floors = [2]uint32{micros, micros}
 		p.turnsAt = saturatingAdd(now, floorSpan)
 	case now >= p.turnsAt:
-		p.floors = [2]int64{roundTrip, p.floors[0]}
+		p.floors = [2]uint32{micros, p.floors[0]}
 		p.turnsAt = saturatingAdd(now, floorSpan)
 	default:
-		p.floors[0] = min(p.floors[0], roundTrip)
+		p.floors[0] = min(p.floors[0], micros)
 	}
-	p.newest[p.samples%newestSamples] = roundTrip
+	p.newest[p.samples%newestSamples] = uint16(min(max(roundTrip, 0)/sampleUnit, math.MaxUint16))
 	if p.samples++; p.samples == 2*newestSamples {
 		p.samples = newestSamples // the same place
 	}
-	stood := p.stands
-	if p.queue(newestSamples) > stoodBelow {
+	stood, queue := p.stands, p.queue(newestSamples)
+	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.stands = p.deep() || p.stands && now-p.stoodAt <= standsFor
+	p.stands = queue > standsAbove || p.stands && now-p.stoodAt <= standsFor
 	return p.stands || stood
 }
 
-// deep reports whether a queue is there for sure: it lies above what the round trip
-// varies by.
-func (p *path) deep() bool {
-	return p.queue(newestSamples) > max(standsAbove, deepVariations*p.rtt.Variation())
-}
-
 // floor returns the least sample of the last 10 to 20 seconds; 0 before the first.
-func (p *path) floor() int64 { return min(p.floors[0], p.floors[1]) }
+func (p *path) floor() int64 {
+	return int64(min(p.floors[0], p.floors[1])) * int64(time.Microsecond)
+}
 
 // queue returns by how much the least of the newest n samples lies above the floor; 0
 // while there are not so many.
-func (p *path) queue(n int) int64 {
+func (p *path) queue(n uint8) int64 {
 	if p.samples < n {
 		return 0
 	}
 	least := p.newest[(p.samples-1)%newestSamples]
-	for i := 2; i <= n; i++ {
+	for i := uint8(2); i <= n; i++ {
 		least = min(least, p.newest[(p.samples-i)%newestSamples])
 	}
-	return max(least-p.floor(), 0)
+	return max(int64(least)*sampleUnit-p.floor(), 0)
 }
 
 // patience is how long an acknowledgement may take: the round trip, and what its

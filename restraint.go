@@ -44,7 +44,7 @@ const (
 	// suspectBelow of that before, in percent, another of longTrial follows, and below
 	// guiltyBelow in that copies are convicted: at 30 % of true loss one innocent in a
 	// thousand. Copies that were convicted before are again below suspectBelow.
-	shortTrial, longTrial = 30, 60
+	shortTrial, longTrial     = 30, 60
 	suspectBelow, guiltyBelow = 80, 45
 	// firstGuilty and firstInnocent are the consequences, doubled each time up to
 	// the last: a policer that stays is tried again every two minutes, a link that
@@ -72,7 +72,7 @@ func (r *restraint) onset(now int64) {
 // for, as they do at a policer or a queue too short to be seen. Where the loss is high
 // for seconds, no event gets more than one for some datagrams.
 func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
-	r := &a.restraint
+	r := &a.flow.restraint
 	if r.from > 0 {
 		if a.assessed > r.from {
 			r.lost += outcomes.lost
@@ -107,7 +107,7 @@ func (r *restraint) begin(length int64, log *sentLog) {
 
 // judgeTrial judges a trial in which such a share was lost.
 func (a *adaptiveRule) judgeTrial(share int64, log *sentLog, now int64) {
-	r := &a.restraint
+	r := &a.flow.restraint
 	suspect := share*100 < r.before*suspectBelow
 	if suspect && r.length == shortTrial {
 		r.begin(longTrial, log)

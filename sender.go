@@ -20,18 +20,19 @@ type sender struct {
 	log      sentLog  // our datagrams
 	path     path
 	stats    senderStats
-	window   window // how much may be in flight
-	budget   budget // how many bytes of further copies a second
-	outbox   outbox // our events
+	window   *window // how much may be in flight; nil: any
+	budget   budget  // how many bytes of further copies a second
+	outbox   outbox  // our events
 	outcomes outcomeQueue
 	losses   losses
 
 	asOf           int64 // what was due at this time is collected
 	patience       int64 // until a copy that is sent now may call for another
 	lossDelay      int64
-	overhead       int // bytes of a datagram beside its payload
-	maxEvent       int
 	maxUndelivered int
+	maxEvent       int16
+	overhead       int16 // bytes of a datagram beside its payload
+	awake          bool  // the rule looks after events
 }
 
 // senderStats are the counters of this half; see Stats.
@@ -45,17 +46,17 @@ type senderStats struct {
 // init takes a Config that was completed.
 func (s *sender) init(cfg *Config) {
 	if cfg.Adaptive {
-		s.window = adaptiveWindow(int64(cfg.PollInterval))
-		s.rule = &adaptiveRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), window: &s.window}
+		s.rule = &adaptiveRule{
+			delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), poll: int64(cfg.PollInterval),
+		}
 	} else {
-		s.window = unlimited()
 		s.rule = &fixedRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
 		s.patience = int64(cfg.ResendDelay)
 	}
 	s.lossDelay = int64(cfg.LossDelay)
 	s.judgeAt = s.lossDelay
-	s.maxEvent = cfg.MaxEvent
-	s.overhead = cfg.MaxDatagram - cfg.maxPayload()
+	s.maxEvent = int16(cfg.MaxEvent)
+	s.overhead = int16(cfg.MaxDatagram - cfg.maxPayload())
 	s.maxUndelivered = nearSpan + cfg.Backlog
 	s.budget.rate = int64(cfg.EventRate)
 	s.log.init(cfg.Outcomes)
@@ -63,6 +64,16 @@ func (s *sender) init(cfg *Config) {
 
 // room returns how many events may be queued.
 func (s *sender) room() int { return s.maxUndelivered - s.outbox.undelivered }
+
+// add queues an event.
+func (s *sender) add(event []byte) (id uint16) {
+	if !s.awake {
+		s.window, s.awake = s.rule.wake(&s.log, &s.path), true
+	}
+	s.budget.note(len(event))
+	s.window.queue(eventOverhead + len(event))
+	return s.outbox.add(event)
+}
 
 // number gives a datagram of type t that leaves now its sequence.
 func (s *sender) number(t Type, now int64) (seq uint16) {
@@ -139,7 +150,7 @@ func (s *sender) cutOff(now int64) bool {
 func (s *sender) collect(now int64, in carrier) {
 	s.asOf = now
 	o := &s.outbox
-	if o.held.n > 0 && now >= o.heldUntil {
+	if o.held > 0 && now >= o.heldUntil {
 		s.release(now)
 	}
 	if o.log.planned && !s.window.crowded() {
@@ -152,12 +163,14 @@ func (s *sender) collect(now int64, in carrier) {
 		if e == nil {
 			break
 		}
-		cause := s.rule.presumeLost(e, s.overtaken(e), &s.path, now)
+		overtaken := s.overtaken(e)
+		cause := s.rule.presumeLost(e, overtaken, &s.path, now)
 		if cause == notLost {
 			break
 		}
 		timedOut = timedOut || cause == byTimeout
 		o.log.planned = o.log.planned || e.plan.left > 0
+		e.noteRetransmit(overtaken)
 		s.presumedLost(number, e, cause, now)
 	}
 	if timedOut {
@@ -168,7 +181,6 @@ func (s *sender) collect(now int64, in carrier) {
 // presumedLost makes an event due again, now or when it has backed off.
 func (s *sender) presumedLost(number int64, e *pending, cause cause, now int64) {
 	o := &s.outbox
-	e.noteRetransmit()
 	if s.oldestAt >= e.last {
 		e.tries = 0
 	}
@@ -177,10 +189,11 @@ func (s *sender) presumedLost(number int64, e *pending, cause cause, now int64) 
 	}
 	e.state &^= isProactive
 	if at := saturatingAdd(e.last, s.rule.backsOff(e, &s.path)); at > now {
-		if o.held.n == 0 || at < o.heldUntil {
+		if o.held == 0 || at < o.heldUntil {
 			o.heldUntil = at
 		}
-		o.held.add(uint16(number))
+		o.held++
+		e.state |= isHeld
 		return
 	}
 	s.makeDue(number, e)
@@ -191,7 +204,7 @@ func (s *sender) makeDue(number int64, e *pending) {
 	s.outbox.due.add(uint16(number))
 	if e.inFlight() {
 		e.state &^= isInFlight
-		s.window.land(e.cost())
+		s.window.miss(e.cost())
 	}
 }
 
@@ -200,14 +213,15 @@ func (s *sender) makeDue(number int64, e *pending) {
 func (s *sender) release(now int64) {
 	o := &s.outbox
 	o.heldUntil = math.MaxInt64
-	for number := o.base; number < o.fresh && o.held.n > 0; number++ {
-		if !o.held.has(uint16(number)) {
+	for number := o.base; number < o.fresh && o.held > 0; number++ {
+		e := o.get(number)
+		if e.state&isHeld == 0 {
 			continue
 		}
-		e := o.get(number)
 		at := saturatingAdd(e.last, s.rule.backsOff(e, &s.path))
 		if at <= now || s.oldestAt >= e.last {
-			o.held.remove(uint16(number))
+			o.held--
+			e.state &^= isHeld
 			s.makeDue(number, e)
 		} else {
 			o.heldUntil = min(o.heldUntil, at)
@@ -276,7 +290,7 @@ func (s *sender) nextCopy(now int64, full bool) (at int64, ok bool) {
 func (s *sender) nextLoss() (at int64, ok bool) {
 	o := &s.outbox
 	at = math.MaxInt64
-	if o.held.n > 0 {
+	if o.held > 0 {
 		at, ok = o.heldUntil, true
 	}
 	if _, e := o.lastCopy(&o.log.retransmits); e != nil {
@@ -326,8 +340,8 @@ func (l *packing) takes(e *pending) bool {
 func (l *packing) narrow(e *pending) (ok bool) {
 	whole := len(l.out) + e.cost()
 	switch {
-	case e.retransmits < smallAfter:
-	case e.retransmits >= aloneAfter:
+	case e.overtaken < smallAfter:
+	case e.overtaken >= aloneAfter:
 		l.limit = min(l.limit, whole)
 		return l.count == 0
 	case l.count == 0:
@@ -359,7 +373,7 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 	}
 	l := packing{
 		out: append(dst, 0), in: in, seq: seq, first: first,
-		limit: len(dst) + min(limit, maxListSize), small: len(dst) + smallDatagram - s.overhead,
+		limit: len(dst) + min(limit, maxListSize), small: len(dst) + smallDatagram - int(s.overhead),
 	}
 	switch {
 	case in == bundle && s.cutOff(now):
@@ -500,6 +514,10 @@ func (s *sender) releaseRuns() {
 
 // trim gives back memory that was not needed lately.
 func (s *sender) trim(busy bool, now int64) {
+	if s.awake && !busy && s.outbox.undelivered == 0 {
+		s.rule.rest()
+		s.window, s.awake = nil, false
+	}
 	s.trimLog(busy, now)
 	s.outbox.trim(busy)
 	s.outcomes.trim(busy)

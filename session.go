@@ -406,7 +406,7 @@ func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.pa
 func (s *Session) MaxPayload() int { return s.maxPayload }
 
 // MaxEvent returns how many bytes an event may have.
-func (s *Session) MaxEvent() int { return s.channel.sender.maxEvent }
+func (s *Session) MaxEvent() int { return int(s.channel.sender.maxEvent) }
 
 // InFlight returns how many events are not known to be delivered, those included
 // that were not sent yet. After the end it tells how many stayed so.

@@ -7,7 +7,9 @@ import (
 
 // How many bytes of events may be in flight, and how fast they go out, with
 // Config.Adaptive (R14). The signals are path.go's; what a datagram carries is
-// sender.go's. State datagrams are the application's and never wait.
+// sender.go's. State datagrams are the application's and never wait. The fixed rule has
+// no window, nor has a session in which nothing but heartbeats flow: it is nil then,
+// and everything may go.
 
 // window bounds the bytes of events in flight, first copies and retransmissions
 // alike, and spreads what it lets go. While all that is undelivered fits, it lets
@@ -15,7 +17,7 @@ import (
 // or its last copy presumed lost; proactive copies do not count, since they go only
 // while everything fits.
 type window struct {
-	size     int64 // bytes; math.MaxInt64: no limit
+	size     int64 // bytes
 	load     int64 // of the events that are undelivered, those that wait included
 	inFlight int64 // of those that are in flight
 	arrived  int64 // of all that were delivered
@@ -115,16 +117,16 @@ const (
 	usualMemory = 256
 )
 
-// unlimited is the window of the fixed rule.
-func unlimited() window { return window{size: math.MaxInt64} }
-
-// adaptiveWindow is the one of a caller who sends so far apart; 0: at Deadline.
-func adaptiveWindow(poll int64) window {
-	return window{size: firstWindow, step: MaxDatagramSize, poll: max(poll, leastPoll), lossAt: math.MinInt64 / 2, limitedAt: math.MinInt64 / 2}
+// init is for a caller who sends so far apart; 0: at Deadline.
+func (w *window) init(poll int64) {
+	*w = window{
+		size: firstWindow, step: MaxDatagramSize, poll: max(poll, leastPoll),
+		lossAt: math.MinInt64 / 2, limitedAt: math.MinInt64 / 2,
+	}
 }
 
 // crowded reports whether not everything fits.
-func (w *window) crowded() bool { return w.load > w.size }
+func (w *window) crowded() bool { return w != nil && w.load > w.size }
 
 // full reports whether nothing may go before something is delivered or lost.
 func (w *window) full() bool { return w.inFlight >= w.size && !w.permit }
@@ -151,6 +153,9 @@ func (w *window) open(now int64) bool {
 // sent notes that a datagram left with so many bytes of events. What was not used is
 // saved up for one poll and a datagram, lest a caller's tick set the pace.
 func (w *window) sent(bytes int, now int64) {
+	if w == nil {
+		return
+	}
 	w.permit = false
 	w.round.most = max(w.round.most, w.inFlight)
 	saved := w.poll + w.datagram()
@@ -162,13 +167,33 @@ func (w *window) sent(bytes int, now int64) {
 
 func (w *window) smooth(now int64) bool { return now-w.lossAt < smoothFor }
 
-// fly, land and arrive note what becomes of an event of so many bytes.
-func (w *window) fly(bytes int)  { w.inFlight += int64(bytes) }
-func (w *window) land(bytes int) { w.inFlight -= int64(bytes); w.permit = true }
+// queue, fly, miss and arrive note what becomes of events of so many bytes: handed to
+// Send, sent, presumed lost, and delivered, so many of them being in flight.
+func (w *window) queue(bytes int) {
+	if w != nil {
+		w.load += int64(bytes)
+	}
+}
+
+func (w *window) fly(bytes int) {
+	if w != nil {
+		w.inFlight += int64(bytes)
+	}
+}
+
+func (w *window) miss(bytes int) {
+	if w != nil {
+		w.inFlight -= int64(bytes)
+		w.permit = true
+	}
+}
+
 func (w *window) arrive(bytes, inFlight int) {
-	w.load -= int64(bytes)
-	w.inFlight -= int64(inFlight)
-	w.arrived += int64(bytes)
+	if w != nil {
+		w.load -= int64(bytes)
+		w.inFlight -= int64(inFlight)
+		w.arrived += int64(bytes)
+	}
 }
 
 // acknowledged takes note of acknowledgements: of the samples in the path, of so many
@@ -189,7 +214,7 @@ func (w *window) acknowledged(outcomes shares, ackGap int64, log *sentLog, p *pa
 	if !w.steady && r.limited {
 		w.size = min(w.size+fresh*startQuarters/4, mostWindow)
 	}
-	queue := w.queue(p)
+	queue := w.standing(p)
 	if r.limited {
 		w.limitedAt = now
 	}
@@ -198,16 +223,22 @@ func (w *window) acknowledged(outcomes shares, ackGap int64, log *sentLog, p *pa
 		w.turn(queue, p, now)
 		*r = round{end: log.count, arrived: w.arrived, most: w.inFlight}
 	}
-	lifetime := max(p.rtt.Smoothed(), 1) * paceShare / 5
+	w.setPace(ackGap, p, now)
+	return narrow
+}
+
+// setPace lets the window out over most of a round trip, or while it goes smoothly,
+// over the time for which an event counts as in flight.
+func (w *window) setPace(ackGap int64, p *path, now int64) {
+	lifetime := p.rtt.Smoothed() * paceShare / 5
 	if w.smooth(now) {
 		lifetime = p.rtt.Smoothed() + ackGap
 	}
 	w.pace = lifetime / w.size
-	return narrow
 }
 
-// queue returns the queue that the window goes by.
-func (w *window) queue(p *path) int64 {
+// standing returns the queue that the window goes by.
+func (w *window) standing(p *path) int64 {
 	if w.steady {
 		return p.queue(steadySamples)
 	}
@@ -230,7 +261,7 @@ func (w *window) turn(queue int64, p *path, now int64) {
 		w.size = r.most * (100 - lost) / 100
 		w.step = w.size / lossStep
 		w.steady, w.lossAt = true, now
-	case queue > standsAbove && r.limited || p.deep():
+	case queue > standsAbove && r.limited || p.queue(newestSamples) > standsAbove:
 		w.size = min(w.size, r.most*(p.floor()+queueTarget)/(p.floor()+queue))
 		w.step = MaxDatagramSize
 		w.steady = true
