@@ -692,7 +692,7 @@ func TestScarBackoffOutlivesTheOutage(t *testing.T) {
 				s.exchange(1, scarTick)
 				require.Less(t, s.clock.Now().Sub(back), 150*time.Millisecond, outage)
 			}
-			s.exchange(30, scarTick)
+			s.exchange(60, scarTick) // until the sample that lasted as long as the outage is forgotten
 		}
 	}
 }

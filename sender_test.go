@@ -316,6 +316,9 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 						carried[k.Sequence] = append(carried[k.Sequence], n)
 					}
 				}
+				if p.s.channel.sender.path.stands {
+					break // copies wait for longer
+				}
 				for n, e := range events[:min(len(events), base+256)] { // nothing due is left
 					require.True(rt, e.delivered || e.last >= 0 && p.now()-e.last < 100*ms, n)
 				}

@@ -169,6 +169,9 @@ func TestLogRemembersTheNewest(t *testing.T) {
 			for range rapid.IntRange(0, 40).Draw(t, "sends") {
 				n := len(sent)
 				r := record{stamp(n * 1000 << stampBits), Type(n)}
+				if r.kind.application() {
+					r.stamp |= fromApplication
+				}
 				require.Equal(t, uint16(n), s.add(r.kind, int64(n*1000)))
 				sent = append(sent, r)
 			}
