@@ -39,7 +39,10 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
 			// which the peer had nothing to send (R4, RFC 9002 section 5.1).
-			sooner = s.path.sample(now-log.stamps.At(ack).sentAt(), now)
+			if s.path.sample(now-log.stamps.At(ack).sentAt(), now) {
+				s.outbox.heldUntil = now // they may back off for less now
+				sooner = true
+			}
 			news = true
 		}
 	}

@@ -99,7 +99,7 @@ const (
 type fixedRule struct{ delay, heartbeat int64 }
 
 func (*fixedRule) wake(*sentLog, *path) *window { return nil }
-func (*fixedRule) rest()                 {}
+func (*fixedRule) rest()                        {}
 
 func (*fixedRule) plan(int64) copyPlan { return copyPlan{} }
 

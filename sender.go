@@ -104,7 +104,7 @@ func (s *sender) owedAt() int64 {
 	e := o.get(o.base)
 	at := s.budget.owedAt(e)
 	if !o.due.has(uint16(o.base)) {
-		at = max(at, s.presumeLostAt(e))
+		at = max(at, s.presumeLostAt(e), saturatingAdd(e.last, s.rule.backsOff(e, &s.path)))
 	}
 	return at
 }
