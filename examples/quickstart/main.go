@@ -5,13 +5,16 @@
 //
 // Two peers, a client with 60 ticks a second and a server with 20, talk over UDP
 // sockets on this machine. A relay between them loses, delays, reorders and
-// duplicates datagrams. Each peer sends its state on every tick, unreliably, and the
+// duplicates datagrams. They are encrypted; -plain leaves that away, to look at them
+// on the wire. Each peer sends its state on every tick, unreliably, and the
 // lines as events, reliably. Start reading at [peer]: its methods Receive, tick and
 // Due are all that a game needs.
 package main
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -75,7 +78,7 @@ func start(ctx context.Context, args []string, spread time.Duration, p *progress
 	}
 	var s script
 	if err == nil {
-		s, err = readScript(ctx, o.in, o.events)
+		s, err = readScript(ctx, o.in, o.events, o.maxLine())
 	}
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(errOut, "quickstart: interrupted while reading %s\n", o.in)
@@ -86,27 +89,12 @@ func start(ctx context.Context, args []string, spread time.Duration, p *progress
 		return exitUsage
 	}
 
-	// Both sides need the same token, a new random one for each session. In a game
-	// the handshake agrees on it: package endpoint has one.
-	var token [8]byte
-	_, _ = rand.Read(token[:]) // never fails
-	cfg := ackbits.Config{
-		Token:     binary.LittleEndian.Uint64(token[:]),
-		LossDelay: 250 * time.Millisecond, // shows losses in the progress line sooner; a game needs no LossDelay
-	}
 	clock := new(ackbits.ManualClock)
-	if o.virtual {
-		cfg.Clock = clock
+	client, server, err := newPeers(o, clock, s, spread)
+	if err == nil {
+		_, err = fmt.Fprintf(p.out, "%d lines in each direction, %s\n", s.count, o)
 	}
-	client, err1 := newPeer("client", clientRate, ackbits.TypeInput, cfg, s, spread)
-	server, err2 := newPeer("server", serverRate, ackbits.TypeSnapshot, cfg, s, spread)
-	if err := errors.Join(err1, err2); err != nil {
-		fmt.Fprintln(errOut, "quickstart:", err)
-		return exitFailed
-	}
-
-	traffic := traffic{}
-	_, err = fmt.Fprintf(p.out, "%d lines in each direction, %s\n", s.count, o)
+	var traffic traffic
 	if err == nil {
 		traffic, err = connectAndWatch(ctx, client, server, clock, o, p)
 	}
@@ -116,6 +104,49 @@ func start(ctx context.Context, args []string, spread time.Duration, p *progress
 	}
 	summary(p.out, client, server, traffic)
 	return conclude(ctx, client, server, traffic, p.out, errOut)
+}
+
+// newPeers makes the two peers. What they have to agree on, the token and the keys,
+// is random and new for each session. Here one function makes both sides of it; in
+// a game the handshake does: package endpoint has one.
+func newPeers(o options, clock *ackbits.ManualClock, s script, spread time.Duration) (client, server *peer, err error) {
+	var token [8]byte
+	_, _ = rand.Read(token[:]) // never fails
+	cfg := ackbits.Config{
+		Token:     binary.LittleEndian.Uint64(token[:]),
+		LossDelay: 250 * time.Millisecond, // shows losses in the progress line sooner; a game needs no LossDelay
+	}
+	if o.virtual {
+		cfg.Clock = clock
+	}
+	clientCfg, serverCfg := cfg, cfg
+	if !o.plain {
+		// One key for each direction: the same key for both would be unsafe.
+		up, down := newKey(), newKey()
+		clientCfg.Seal, clientCfg.Open = up, down
+		serverCfg.Seal, serverCfg.Open = down, up
+	}
+	client, err = newPeer("client", clientRate, ackbits.TypeInput, clientCfg, s, spread)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err = newPeer("server", serverRate, ackbits.TypeSnapshot, serverCfg, s, spread)
+	return client, server, err
+}
+
+// newKey returns AES-256-GCM with a random key.
+func newKey() cipher.AEAD {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // cannot happen: the key has a valid length
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // cannot happen: AES has the block size that GCM needs
+	}
+	return aead
 }
 
 // connectAndWatch runs the peers until both sessions have ended, and shows their
@@ -169,6 +200,18 @@ type options struct {
 	rtt, jitter time.Duration
 	seed        uint64
 	virtual     bool
+	plain       bool
+}
+
+// sealOverhead is how many bytes sealing adds to a datagram.
+const sealOverhead = 16
+
+// maxLine returns how long a line may be: an event has to hold it and its number.
+func (o options) maxLine() int {
+	if o.plain {
+		return ackbits.MaxEventSize - numberSize
+	}
+	return ackbits.MaxEventSize - sealOverhead - numberSize
 }
 
 func (o options) String() string {
@@ -176,8 +219,12 @@ func (o options) String() string {
 	if o.virtual {
 		network = "in virtual time"
 	}
-	return fmt.Sprintf("%s: %.4g %% loss, round-trip time %v plus up to 2 x %v of jitter, %.4g %% duplicates, seed %d",
-		network, 100*o.loss, o.rtt, o.jitter, 100*o.dup, o.seed)
+	sealed := "encrypted"
+	if o.plain {
+		sealed = "not encrypted"
+	}
+	return fmt.Sprintf("%s, %s: %.4g %% loss, round-trip time %v plus up to 2 x %v of jitter, %.4g %% duplicates, seed %d",
+		network, sealed, 100*o.loss, o.rtt, o.jitter, 100*o.dup, o.seed)
 }
 
 func flags(o *options) *flag.FlagSet {
@@ -191,6 +238,7 @@ func flags(o *options) *flag.FlagSet {
 	f.Float64Var(&o.dup, "dup", 0.05, "`probability` that a datagram arrives twice, in each direction, from 0 to 1")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the bad network, a `number`; with -virtual, the same seed gives the same output")
 	f.BoolVar(&o.virtual, "virtual", false, "run in a simulation instead of over UDP, without waiting: 6 s take a few milliseconds")
+	f.BoolVar(&o.plain, "plain", false, "do not encrypt, so that Wireshark and the like can show what is in the datagrams")
 	return f
 }
 

@@ -42,6 +42,7 @@ func TestVirtual(t *testing.T) {
 		"-loss 0.5",
 		"-loss 0.8 -rtt 30ms",
 		"-rtt 400ms -jitter 300ms -dup 1",
+		"-plain",
 	} {
 		for seed := range 5 {
 			args := append(strings.Fields(conditions), "-virtual", "-seed", fmt.Sprint(seed))
@@ -145,13 +146,13 @@ func TestHelp(t *testing.T) {
 	r := runWith(t.Context(), spread, "-h")
 	assert.Zero(t, r.code)
 	assert.Empty(t, r.err)
-	for _, name := range []string{"-in", "-events", "-loss", "-rtt", "-jitter", "-dup", "-seed", "-virtual"} {
+	for _, name := range []string{"-in", "-events", "-loss", "-rtt", "-jitter", "-dup", "-seed", "-virtual", "-plain"} {
 		assert.Contains(t, r.out, "\n  "+name)
 	}
 }
 
 func TestScript(t *testing.T) {
-	longest := strings.Repeat("x", ackbits.MaxEventSize-numberSize)
+	longest := strings.Repeat("x", options{}.maxLine())
 	for name, c := range map[string]struct {
 		text  string
 		count int
@@ -171,7 +172,7 @@ func TestScript(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "text")
 			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
-			s, err := readScript(t.Context(), file, c.count)
+			s, err := readScript(t.Context(), file, c.count, options{}.maxLine())
 			require.NoError(t, err)
 			var lines []string
 			for i := range s.count {
@@ -186,8 +187,29 @@ func TestScript(t *testing.T) {
 }
 
 func TestScriptTooLongALine(t *testing.T) {
-	_, err := newScript("f", []byte("a\n"+strings.Repeat("x", 1174)+"\nb"), 0)
-	assert.EqualError(t, err, "line 2 of f has 1174 bytes, but an event has room for a line of 1173")
+	for _, o := range []options{{}, {plain: true}} {
+		client, _, err := newPeers(o, nil, script{}, spread)
+		require.NoError(t, err)
+		require.Equal(t, client.session.MaxEvent()-numberSize, o.maxLine())
+		_, err = newScript("f", []byte("a\n"+strings.Repeat("x", o.maxLine()+1)+"\nb"), 0, o.maxLine())
+		assert.EqualError(t, err, fmt.Sprintf("line 2 of f has %d bytes, but an event has room for a line of %d", o.maxLine()+1, o.maxLine()))
+	}
+}
+
+// What a peer sends can be read on the wire with -plain, and only then.
+func TestSealed(t *testing.T) {
+	for _, o := range []options{{virtual: true}, {virtual: true, plain: true}} {
+		client, _, err := newPeers(o, new(ackbits.ManualClock), embedded(t), time.Millisecond)
+		require.NoError(t, err)
+		var wire []byte
+		client.tick(func(datagram []byte) {
+			h, _, err := ackbits.ParseHeader(datagram)
+			require.NoError(t, err)
+			assert.Equal(t, !o.plain, h.Sealed)
+			wire = append(wire, datagram...)
+		})
+		assert.Equal(t, o.plain, bytes.Contains(wire, []byte("We left before the harbour woke")))
+	}
 }
 
 func TestScriptDue(t *testing.T) {
@@ -200,7 +222,7 @@ func TestScriptDue(t *testing.T) {
 
 // The checker must find what it is there to find.
 func TestTally(t *testing.T) {
-	s, err := newScript("", []byte("one\ntwo\none\n"), 0)
+	s, err := newScript("", []byte("one\ntwo\none\n"), 0, 100)
 	require.NoError(t, err)
 	event := func(number uint32, text string) []byte { return appendLine(nil, int(number), []byte(text)) }
 	for name, c := range map[string]struct {
@@ -292,17 +314,14 @@ func TestLostDisconnects(t *testing.T) {
 func testPeers(t *testing.T, s script) (client, server *peer, clock *ackbits.ManualClock) {
 	t.Helper()
 	clock = new(ackbits.ManualClock)
-	cfg := ackbits.Config{Token: 1, Clock: clock}
-	client, err := newPeer("client", clientRate, ackbits.TypeInput, cfg, s, spread)
-	require.NoError(t, err)
-	server, err = newPeer("server", serverRate, ackbits.TypeSnapshot, cfg, s, spread)
+	client, server, err := newPeers(options{virtual: true}, clock, s, spread)
 	require.NoError(t, err)
 	return client, server, clock
 }
 
 func embedded(t *testing.T) script {
 	t.Helper()
-	s, err := readScript(t.Context(), "", 0)
+	s, err := readScript(t.Context(), "", 0, options{}.maxLine())
 	require.NoError(t, err)
 	return s
 }

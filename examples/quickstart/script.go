@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/ackbits/ackbits"
 )
 
 //go:embed voyage.txt
@@ -30,11 +28,12 @@ const (
 )
 
 // readScript returns a script of a file, or of the embedded text if the name is
-// empty, with count lines, or with all lines of the text if count is 0. Reading a
-// named pipe can take for ever, so it returns ctx.Err() when ctx is cancelled.
-func readScript(ctx context.Context, name string, count int) (s script, err error) {
+// empty, with count lines, or with all lines of the text if count is 0. A line of
+// more than maxLine bytes is an error. Reading a named pipe can take for ever, so it
+// returns ctx.Err() when ctx is cancelled.
+func readScript(ctx context.Context, name string, count, maxLine int) (s script, err error) {
 	if name == "" {
-		return newScript("the embedded text", voyage, count)
+		return newScript("the embedded text", voyage, count, maxLine)
 	}
 	done := make(chan struct{})
 	var read script
@@ -43,7 +42,7 @@ func readScript(ctx context.Context, name string, count int) (s script, err erro
 		defer close(done)
 		var text []byte
 		if text, readErr = readFile(name); readErr == nil {
-			read, readErr = newScript(name, text, count)
+			read, readErr = newScript(name, text, count, maxLine)
 		}
 	}()
 	select {
@@ -70,7 +69,7 @@ func readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-func newScript(name string, text []byte, count int) (script, error) {
+func newScript(name string, text []byte, count, maxLine int) (script, error) {
 	if len(text) == 0 {
 		return script{}, fmt.Errorf("%s is empty: there is nothing to send", name)
 	}
@@ -81,7 +80,6 @@ func newScript(name string, text []byte, count int) (script, error) {
 	if s.count > maxEvents {
 		return script{}, fmt.Errorf("%s has %d lines; use -events to send no more than the first %d", name, s.count, maxEvents)
 	}
-	const maxLine = ackbits.MaxEventSize - numberSize
 	for i, line := range s.text[:min(s.count, len(s.text))] {
 		if len(line) > maxLine {
 			return script{}, fmt.Errorf("line %d of %s has %d bytes, but an event has room for a line of %d", i+1, name, len(line), maxLine)
