@@ -42,6 +42,7 @@ type world struct {
 	clients map[netip.AddrPort]*endpoint.Client
 	order   []netip.AddrPort
 	wire    []packet
+	log     []packet // everything that was ever on the wire
 	events  []endpoint.Event
 	got     map[*endpoint.Peer][]string // events that the server's peers sent
 	heard   map[netip.AddrPort][]string // and those that a client got
@@ -91,16 +92,55 @@ func (w *world) flush() {
 	for _, a := range w.order {
 		if c := w.clients[a]; c != nil {
 			for d := range c.Due(w.buf[:]) {
-				w.wire = append(w.wire, packet{a, w.at, append([]byte(nil), d...)})
+				w.send(a, w.at, d)
 			}
 		}
 	}
 	for to, d := range w.server.Due(w.buf[:]) {
-		w.wire = append(w.wire, packet{w.at, to, append([]byte(nil), d...)})
+		w.send(w.at, to, d)
 	}
 	for e, ok := w.server.NextEvent(); ok; e, ok = w.server.NextEvent() {
 		w.events = append(w.events, e)
 	}
+}
+
+// send puts a datagram on the wire.
+func (w *world) send(from, to netip.AddrPort, data []byte) {
+	p := packet{from, to, append([]byte(nil), data...)}
+	w.wire = append(w.wire, p)
+	w.log = append(w.log, p)
+}
+
+// take removes what is on the wire and returns it.
+func (w *world) take() []packet {
+	wire := w.wire
+	w.wire = nil
+	return wire
+}
+
+// kinds tells what datagrams are.
+func kinds(packets []packet) (names []string) {
+	for _, p := range packets {
+		names = append(names, kindOf(p.data))
+	}
+	return names
+}
+
+func kindOf(data []byte) string {
+	if len(data) > 1 && data[0] == 0x0E {
+		return []string{"?", "Hello", "Challenge", "Accept", "Refuse", "Reset", "Probe", "ProbeReply"}[min(data[1], 7)]
+	}
+	return "session"
+}
+
+// logged returns what was sent of a kind.
+func (w *world) logged(kind string) (found []packet) {
+	for _, p := range w.log {
+		if kindOf(p.data) == kind {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // deliver hands a datagram in where it belongs.
@@ -127,9 +167,7 @@ func (w *world) deliver(p packet) error {
 // settle delivers everything until nothing is due at this instant.
 func (w *world) settle() {
 	for w.flush(); len(w.wire) > 0; w.flush() {
-		wire := w.wire
-		w.wire = nil
-		for _, p := range wire {
+		for _, p := range w.take() {
 			w.deliver(p)
 		}
 	}
