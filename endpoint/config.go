@@ -79,7 +79,9 @@ type ClientConfig struct {
 	Session ackbits.Config
 	// AEAD is as ServerConfig.AEAD.
 	AEAD func(key []byte) (cipher.AEAD, error)
-	// Timeout is how long the client knocks; 0: 5 s.
+	// Timeout is how long the client knocks; 0: 5 s. Longer than the server's
+	// Session.Timeout helps only until the server has admitted the client: one that
+	// it never hears of after that is given up, and has to come as a new Client.
 	Timeout time.Duration
 }
 

@@ -26,7 +26,7 @@ const (
 	// remembered is how many clients are remembered for each of MaxPeers, and
 	// rememberedLeast how many in any case: joins, refusals and failed attempts
 	// of 20 s. Smaller, a rush of players is held up; larger, a flood from many
-	// proved addresses takes more memory, some 400 bytes each.
+	// proved addresses takes more memory, up to 800 bytes each.
 	remembered      = 4
 	rememberedLeast = 4096
 )

@@ -13,7 +13,9 @@ import (
 )
 
 // seeded is a source of randomness that repeats itself.
-func seeded(n byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{n}) }
+func seeded(n int) *rand.ChaCha8 {
+	return rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)})
+}
 
 // serverKey is the identity of the servers of the tests.
 var serverKey = func() *ecdh.PrivateKey {
@@ -41,6 +43,7 @@ type world struct {
 	at      netip.AddrPort // the server's address
 	clients map[netip.AddrPort]*endpoint.Client
 	order   []netip.AddrPort
+	joins   int // clients so far
 	wire    []packet
 	log     []packet // everything that was ever on the wire
 	events  []endpoint.Event
@@ -77,7 +80,8 @@ func (w *world) serve(cfg endpoint.ServerConfig) {
 func (w *world) join(from string, cfg endpoint.ClientConfig) *endpoint.Client {
 	cfg.Clock = &w.clock
 	if cfg.Rand == nil {
-		cfg.Rand = seeded(byte(2 + len(w.order)))
+		w.joins++
+		cfg.Rand = seeded(1000 + w.joins)
 	}
 	c, err := endpoint.NewClient(cfg)
 	require.NoError(w.t, err)
