@@ -35,20 +35,22 @@ type letter struct {
 
 // scene is one state of the world.
 type scene struct {
-	clock    *ackbits.ManualClock
-	slot     int64
-	server   *Server
-	runs     int // of the server
-	client   *Client
-	clients  int
-	whose    map[[keySize]byte]int // the clients' keys
-	cookieBy int                   // which run of the server made the client's cookie
-	cookieAt int64                 // in which slot
-	session  int                   // which run of the server the client's session is with
-	wire     []letter
-	joins    map[string]int
-	heardAt  map[uint64]int64 // slot in which the server last heard of a session
-	faults   []string
+	clock       *ackbits.ManualClock
+	slot        int64
+	server      *Server
+	runs        int // of the server
+	client      *Client
+	clients     int
+	whose       map[[keySize]byte]int // the clients' keys
+	cookieBy    int                   // which run of the server made the client's cookie
+	cookieAt    int64                 // in which slot
+	session     int                   // which run of the server the client's session is with
+	wire        []letter
+	joins       map[string]int
+	played      map[string]bool
+	forgottenAt map[string]int64 // slot from which on a client may be admitted anew
+	heardAt     map[uint64]int64 // slot in which the server last heard of a session
+	faults      []string
 }
 
 const (
@@ -60,7 +62,7 @@ const (
 var sceneAddr = netip.MustParseAddrPort("198.51.100.7:4000")
 
 func newScene() *scene {
-	s := &scene{clock: &ackbits.ManualClock{}, whose: map[[keySize]byte]int{}, joins: map[string]int{}, heardAt: map[uint64]int64{}}
+	s := &scene{clock: &ackbits.ManualClock{}, whose: map[[keySize]byte]int{}, joins: map[string]int{}, played: map[string]bool{}, forgottenAt: map[string]int64{}, heardAt: map[uint64]int64{}}
 	s.clock.Set(time.Unix(1_700_000_000, 0))
 	s.restartServer()
 	s.restartClient()
@@ -178,6 +180,7 @@ func (s *scene) arrive(l *letter) {
 		}
 		if isHandshake && k == kindAccept && s.client.session != nil && s.session == 0 {
 			s.session = l.server
+			s.played[fmt.Sprint("client ", l.client, " at server ", l.server)] = true
 		}
 		if s.client.Err() != nil && !isHandshake {
 			return
@@ -227,8 +230,15 @@ func (s *scene) answers(n, client int) {
 		if e.Kind == Joined {
 			name := fmt.Sprint("client ", e.Peer.hello[0], " at server ", s.runs)
 			s.joins[name]++
-			s.blame(s.joins[name] > 1, name+" joined twice")
+			// One that never got its Accept may be admitted anew, once it is
+			// forgotten and still asks; one that played never.
+			s.blame(s.played[name], name+" was admitted again after it had played")
+			s.blame(s.joins[name] > 1 && s.forgottenAt[name] > s.slot, name+" was admitted again while it is remembered")
+			s.forgottenAt[name] = 1 << 40
 			s.heardAt[e.Peer.token] = s.slot
+		}
+		if e.Kind == Left {
+			s.forgottenAt[fmt.Sprint("client ", e.Peer.hello[0], " at server ", s.runs)] = s.slot + 2
 		}
 		s.blame(e.Kind == Moved, "a move")
 	}
@@ -284,7 +294,7 @@ func (s *scene) key() string {
 		wire = append(wire, fmt.Sprint(letterName(l.data), l.toServer, l.client, l.server, s.age(l.born), l.opened))
 	}
 	slices.Sort(wire)
-	fmt.Fprint(&b, known, wire, s.joins)
+	fmt.Fprint(&b, known, wire, s.played)
 	return b.String()
 }
 

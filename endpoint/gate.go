@@ -131,17 +131,23 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 		return nil, nil, err
 	}
 	g.stats.Hellos++
+	g.memory.sweep(now)
+	c := g.memory.byKey[h.key]
 	good, fresh := g.cookies.check(from, h.key[:], h.cookie[:], now)
+	if !good && c.settled() {
+		// It would be told nothing new. And a cookie that is made while a client is
+		// remembered would outlive the memory, and so would a copy of its Hello.
+		g.stats.Hushed++
+		return nil, nil, nil
+	}
 	if !good || h.version != version {
 		if h.cookie != [cookieSize]byte{} && !good {
 			g.stats.BadCookies++
 		}
 		g.stats.Challenges++
-		c := challenge{version: version, clientKey: h.key, serverKey: g.public, cookie: fresh}
-		return c.appendTo(buf[:0]), nil, nil
+		ch := challenge{version: version, clientKey: h.key, serverKey: g.public, cookie: fresh}
+		return ch.appendTo(buf[:0]), nil, nil
 	}
-	g.memory.sweep(now)
-	c := g.memory.byKey[h.key]
 	if c == nil {
 		if c = g.meet(&h, placeOf(from.Addr()), now); c == nil {
 			return nil, nil, nil

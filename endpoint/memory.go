@@ -39,6 +39,12 @@ type client struct {
 	waiting  *list.Element
 }
 
+// settled reports whether nothing will be said to the client any more, but for
+// the repetition of a Refuse.
+func (c *client) settled() bool {
+	return c != nil && (c.standing == refused || c.standing == confirmed || c.standing == ended)
+}
+
 // place is an IPv4 address or an IPv6 /64, what one household or attacker has.
 type place struct {
 	clients   int // who are or were joined, refused by Admit, or pending

@@ -47,6 +47,8 @@ type world struct {
 	wire    []packet
 	log     []packet // everything that was ever on the wire
 	events  []endpoint.Event
+	hold    bool // events are fetched by fetch alone
+	onHeard func(*endpoint.Peer)
 	got     map[*endpoint.Peer][]string // events that the server's peers sent
 	heard   map[netip.AddrPort][]string // and those that a client got
 	buf     [ackbits.MaxDatagramSize]byte
@@ -103,6 +105,13 @@ func (w *world) flush() {
 	for to, d := range w.server.Due(w.buf[:]) {
 		w.send(w.at, to, d)
 	}
+	if !w.hold {
+		w.fetch()
+	}
+}
+
+// fetch fetches the server's events.
+func (w *world) fetch() {
 	for e, ok := w.server.NextEvent(); ok; e, ok = w.server.NextEvent() {
 		w.events = append(w.events, e)
 	}
@@ -152,6 +161,9 @@ func (w *world) deliver(p packet) error {
 	data := append([]byte(nil), p.data...)
 	if p.to == w.at {
 		in, err := w.server.Receive(p.from, data)
+		if in.Peer != nil && w.onHeard != nil {
+			w.onHeard(in.Peer)
+		}
 		for _, e := range in.Events {
 			w.got[in.Peer] = append(w.got[in.Peer], string(e.Data))
 		}
