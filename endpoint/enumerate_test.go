@@ -30,13 +30,15 @@ type letter struct {
 	client   int   // whose, by number
 	server   int   // of which run of the server: that sent it, that made its cookie or session; 0: no matter
 	born     int64 // slot of its cookie
+	sent     int   // how many slots had passed
 	opened   bool  // of a session: it arrived once
 }
 
 // scene is one state of the world.
 type scene struct {
 	clock       *ackbits.ManualClock
-	slot        int64
+	slot        int64 // of the server
+	passed      int   // slots in all
 	server      *Server
 	runs        int // of the server
 	client      *Client
@@ -162,6 +164,7 @@ func (c *Client) number() int { return int(c.cfg.Hello[0]) }
 // post puts a message under way; beyond the bound it is lost.
 func (s *scene) post(l letter) {
 	if len(s.wire) < sceneWire {
+		l.sent = s.passed
 		s.wire = append(s.wire, l)
 	}
 }
@@ -251,10 +254,14 @@ func (s *scene) due() (all [][]byte) {
 	return all
 }
 
-// pass lets a slot pass. What the clocks make due, timeouts apart, is lost.
+// pass lets a slot pass. What the clocks make due, timeouts apart, is lost, and
+// so is what was under way for longer than a cookie is good: beyond that, by
+// the contract, clients are forgotten.
 func (s *scene) pass() {
 	s.clock.Advance(cookieSlot)
 	s.slot++
+	s.passed++
+	s.wire = slices.DeleteFunc(s.wire, func(l letter) bool { return s.passed-l.sent > int(cookieLife/cookieSlot) })
 	s.answers(0, 0)
 	if s.client.session != nil {
 		for range s.client.session.Due(make([]byte, ackbits.MaxDatagramSize)) {
@@ -291,7 +298,7 @@ func (s *scene) key() string {
 	slices.Sort(known)
 	var wire []string
 	for _, l := range s.wire {
-		wire = append(wire, fmt.Sprint(letterName(l.data), l.toServer, l.client, l.server, s.age(l.born), l.opened))
+		wire = append(wire, fmt.Sprint(letterName(l.data), l.toServer, l.client, l.server, s.age(l.born), s.passed-l.sent, l.opened))
 	}
 	slices.Sort(wire)
 	fmt.Fprint(&b, known, wire, s.played)
