@@ -33,7 +33,7 @@ func join(ctx context.Context, conn *net.UDPConn, cfg endpoint.ClientConfig, me 
 		} else if errors.Is(err, net.ErrClosed) {
 			return err
 		}
-		session := client.Session() // nil until the server has admitted us
+		session := client.Session()               // nil until the server has admitted us
 		if now := time.Now(); !now.Before(next) { // a tick
 			next = now.Add(tick)
 			me.move()

@@ -29,6 +29,7 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/endpoint"
@@ -46,7 +47,11 @@ func main() {
 	// The first Ctrl-C leaves the game, a second one ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, &screen{out: os.Stdout, terminal: isTerminal(os.Stdout)}, os.Stderr))
+	s := &screen{out: os.Stdout, terminal: isTerminal(os.Stdout)}
+	if !s.terminal {
+		s.pause = time.Second
+	}
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, s, os.Stderr))
 }
 
 // run is the whole program. It returns the exit code.

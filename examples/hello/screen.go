@@ -17,6 +17,7 @@ import (
 type screen struct {
 	out      io.Writer
 	terminal bool
+	pause    time.Duration // at least, from one draw to the next
 	drawn    time.Time
 	err      error // the first one of writing
 }
@@ -24,7 +25,7 @@ type screen struct {
 // What a terminal is told (ECMA-48 and, for save and restore, DEC).
 const (
 	openScreen  = "\n\x1b7\x1b[2r\x1b8"          // the first line does not scroll
-	closeScreen = "\x1b7\x1b[r\x1b8"             // all lines do
+	closeScreen = "\x1b7\x1b[r\x1b8\n"           // all lines do
 	drawFirst   = "\x1b7\x1b[1;1H\x1b[2K%s\x1b8" // replaces the first line
 	eraseLine   = "\r\x1b[K"
 	eraseTyped  = "\x1b[A\r\x1b[K"
@@ -51,10 +52,10 @@ func (s *screen) say(line string) {
 	s.print(start + printable(line) + "\n")
 }
 
-// draw shows the dots, once a second if the output is no terminal.
+// draw shows the dots.
 func (s *screen) draw(dots []byte) {
 	now := time.Now()
-	if !s.terminal && now.Sub(s.drawn) < time.Second {
+	if now.Sub(s.drawn) < s.pause {
 		return
 	}
 	s.drawn = now
