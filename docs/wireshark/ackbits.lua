@@ -296,19 +296,25 @@ local function span(seconds)
 	return NSTime.new(whole, math.floor((seconds - whole) * 1e9 + 0.5))
 end
 
+-- show_acks shows what is acknowledged, newest first, each as a link to its frame.
 local function show_acks(tree, tvb, h, shown)
 	local range = tvb(12, h.size - 12)
-	local first, sub = {}, nil
+	local sub, count = nil, 0
 	local function item(seq)
 		local a = shown.acks[seq]
 		if not a then
 			return false
 		end
-		sub = sub or tree:add(range, "Acknowledged datagrams"):set_generated()
-		sub:add(f.acked, range, seq):set_generated()
-		sub:add(f.acked_frame, range, a.datagram.frame):set_generated()
+		sub = sub or tree:add(range, ""):set_generated()
+		count = count + 1
+		sub:add(f.acked, range, seq):set_hidden()
+		local link = sub:add(f.acked_frame, range, a.datagram.frame):set_generated()
+		link:set_text("Sequence " .. seq .. ", sent in frame: " .. a.datagram.frame)
 		if a.first then
-			first[#first + 1] = a.datagram
+			local after = a.datagram.acked_at - a.datagram.at
+			link:append_text(string.format(", for the first time, after %.3f ms", after * 1000))
+			link:add(f.first_acked, range, a.datagram.frame):set_generated()
+			link:add(f.first_acked_after, range, span(after)):set_generated()
 		end
 		return true
 	end
@@ -318,9 +324,8 @@ local function show_acks(tree, tvb, h, shown)
 			item((h.ack - 1 - n) % 65536)
 		end
 	end
-	for _, d in ipairs(first) do
-		sub:add(f.first_acked, range, d.frame):set_generated()
-		sub:add(f.first_acked_after, range, span(d.acked_at - d.at)):set_generated()
+	if sub then
+		sub:set_text("Acknowledges " .. count .. (count == 1 and " datagram" or " datagrams"))
 	end
 	if shown.void or not known and h.ack ~= 65535 then
 		tree:add_proto_expert_info(x.never_sent)
