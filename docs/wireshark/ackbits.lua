@@ -450,6 +450,7 @@ function ackbits.dissector(tvb, pinfo, root)
 		return 0
 	end
 	pinfo.cols.protocol = "ackbits"
+	pinfo.cols.info = formats[tvb(0, 1):uint()]
 	local tree = root:add(ackbits, tvb())
 	tree:add(f.format, tvb(0, 1))
 	if tvb(0, 1):uint() == HANDSHAKE then
