@@ -29,6 +29,16 @@ local function type_name(t)
 	return types[t] or "Type " .. t
 end
 
+-- P-13.1.1: the messages of the handshake, and how long each may be.
+local kinds = {
+	[1] = "Hello", [2] = "Challenge", [3] = "Accept", [4] = "Refuse",
+	[5] = "Reset", [6] = "Probe", [7] = "ProbeReply",
+}
+local sizes = {
+	[1] = { 640, 1200 }, [2] = { 99, 99 }, [3] = { 76, 588 }, [4] = { 34, 290 },
+	[5] = { 26, 26 }, [6] = { 26, 26 }, [7] = { 26, 26 },
+}
+
 -- P-2.2: types 1 to 4 and 16 to 255 are the application's.
 local function is_application(t)
 	return t >= 1 and t <= 4 or t >= 16
@@ -62,7 +72,15 @@ local f = {
 	event_delivered = ProtoField.framenum("ackbits.event.delivered_in", "Delivered by the acknowledgement in frame", base.NONE, frametype.ACK),
 	payload = ProtoField.bytes("ackbits.payload", "Payload"),
 	sealed_payload = ProtoField.bytes("ackbits.sealed_payload", "Sealed payload"),
-	kind = ProtoField.uint8("ackbits.handshake.kind", "Handshake message"),
+	kind = ProtoField.uint8("ackbits.handshake.kind", "Message", base.DEC, kinds),
+	version = ProtoField.uint8("ackbits.handshake.version", "Version"),
+	form = ProtoField.uint8("ackbits.handshake.form", "Form of the session", base.DEC, { [0] = "narrow", [1] = "wide" }),
+	client_key = ProtoField.bytes("ackbits.handshake.client_key", "Client's key"),
+	server_key = ProtoField.bytes("ackbits.handshake.server_key", "Server's key"),
+	cookie = ProtoField.bytes("ackbits.handshake.cookie", "Cookie"),
+	salt = ProtoField.bytes("ackbits.handshake.salt", "Salt"),
+	code = ProtoField.bytes("ackbits.handshake.code", "Code"),
+	box = ProtoField.bytes("ackbits.handshake.box", "Sealed"),
 }
 ackbits.fields = f
 
@@ -77,10 +95,12 @@ local x = {
 	left_over = ProtoExpert.new("ackbits.left_over", "Bytes after the last event", expert.group.MALFORMED, expert.severity.ERROR),
 	inner = ProtoExpert.new("ackbits.bad_inner_type", "Inner type is not the application's", expert.group.MALFORMED, expert.severity.ERROR),
 	never_sent = ProtoExpert.new("ackbits.never_sent", "Acknowledges a sequence that was not sent in this capture", expert.group.SEQUENCE, expert.severity.NOTE),
+	kind = ProtoExpert.new("ackbits.bad_kind", "Unknown message of the handshake", expert.group.MALFORMED, expert.severity.ERROR),
+	length = ProtoExpert.new("ackbits.bad_length", "A message of the handshake of another length", expert.group.MALFORMED, expert.severity.ERROR),
 	duplicate = ProtoExpert.new("ackbits.duplicate", "This sequence was seen before", expert.group.SEQUENCE, expert.severity.NOTE),
 	resent = ProtoExpert.new("ackbits.resent", "Carries a retransmitted event", expert.group.SEQUENCE, expert.severity.CHAT),
 }
-ackbits.experts = { x.short, x.oversize, x.cut, x.type, x.not_empty, x.count, x.past_end, x.left_over, x.inner, x.never_sent, x.duplicate, x.resent }
+ackbits.experts = { x.short, x.oversize, x.cut, x.type, x.not_empty, x.count, x.past_end, x.left_over, x.inner, x.kind, x.length, x.never_sent, x.duplicate, x.resent }
 
 -- What was learnt when each frame was looked at for the first time.
 local sides  -- by token and direction: what was sent that way
@@ -436,11 +456,60 @@ local function show_header(tree, tvb, h, shown)
 	end
 end
 
+-- Parts of the messages of the handshake behind format and kind (13.1); the last may
+-- have no length: it is all of the rest.
+local parts = {
+	[1] = { { "version", 1 }, { "form", 1 }, { "client_key", 32 }, { "cookie", 32 }, { "box" } },
+	[2] = { { "version", 1 }, { "client_key", 32 }, { "server_key", 32 }, { "cookie", 32 } },
+	[3] = { { "server_key", 32 }, { "box" } },
+	[4] = { { "salt", 16 }, { "box" } },
+	[5] = { { "token", 8 }, { "code", 16 } },
+	[6] = { { "token", 8 }, { "code", 16 } },
+	[7] = { { "token", 8 }, { "code", 16 } },
+}
+
+-- handshake_wrong says what is wrong with a message of the handshake, if anything.
+local function handshake_wrong(tvb)
+	local kind = tvb:len() > 1 and tvb(1, 1):uint()
+	local size = sizes[kind]
+	if not size then
+		return tvb:reported_len() > 1 and x.kind or x.short
+	end
+	if tvb:reported_len() < size[1] or tvb:reported_len() > size[2] then
+		return x.length
+	end
+	if tvb:len() < tvb:reported_len() then
+		return x.cut
+	end
+end
+
 -- show_handshake shows a message of chapter 13.
 local function show_handshake(tvb, pinfo, tree)
 	pinfo.cols.info = "Handshake"
-	if tvb:len() > 1 then
+	local wrong = handshake_wrong(tvb)
+	local kind = tvb:len() > 1 and tvb(1, 1):uint()
+	if kind then
 		tree:add(f.kind, tvb(1, 1))
+	end
+	if kinds[kind] then
+		pinfo.cols.info = kinds[kind]
+		tree:append_text(", " .. kinds[kind])
+	end
+	if wrong then
+		tree:add_proto_expert_info(wrong)
+		return tvb:len()
+	end
+	local at = 2
+	for _, part in ipairs(parts[kind]) do
+		local length = part[2] or tvb:len() - at
+		if length > 0 then
+			tree:add_le(f[part[1]], tvb(at, length))
+		end
+		at = at + length
+	end
+	if kind == 1 then
+		local cookie = tostring(tvb(36, 32):bytes())
+		pinfo.cols.info:append(cookie == string.rep("0", 64) and " without a cookie" or " with a cookie")
 	end
 	return tvb:len()
 end
@@ -479,11 +548,12 @@ local function heuristic(tvb, pinfo, root)
 		return false
 	end
 	local format = tvb(0, 1):uint()
-	if format < NARROW or format > SEALED_WIDE then
-		return false
-	end
-	local h = parse(tvb)
-	if h.bad then
+	if format == HANDSHAKE then
+		-- A conversation begins with a Hello; the others are too short to be sure.
+		if tvb(1, 1):uint() > 2 or handshake_wrong(tvb) then
+			return false
+		end
+	elseif format < NARROW or format > SEALED_WIDE or parse(tvb).bad then
 		return false
 	end
 	pinfo.conversation = ackbits

@@ -31,7 +31,8 @@ var names = []string{
 	"type", "sealed", "token", "seq", "number", "ack", "ack_bits", "acked", "acked_frame", "first_acked", "first_acked_after",
 	"acked_in", "acked_after", "duplicate_of", "inner_type", "count", "event.id", "event.length", "event.data", "event.copy",
 	"event.resent", "event.first", "event.delivered_in", "payload", "sealed_payload",
-	"short", "oversize", "cut", "bad_type", "not_empty", "no_events", "past_end", "left_over", "bad_inner_type", "never_sent", "duplicate", "resent",
+	"handshake.kind", "handshake.version", "handshake.form", "handshake.client_key", "handshake.server_key", "handshake.cookie", "handshake.salt", "handshake.code", "handshake.box",
+	"bad_kind", "bad_length", "short", "oversize", "cut", "bad_type", "not_empty", "no_events", "past_end", "left_over", "bad_inner_type", "never_sent", "duplicate", "resent",
 }
 
 // row is what tshark says of a frame: values by the fields' names, 1 for an expert
@@ -445,6 +446,37 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	require.Equal(t, "5", rows[24]["seq"], "what follows is shown as ever")
+}
+
+// TestHandshake shows the messages of chapter 13.
+func TestHandshake(t *testing.T) {
+	fill := func(n int, with byte) []byte { return bytes.Repeat([]byte{with}, n) }
+	hexed := func(n int, with byte) string { return fmt.Sprintf("%x", fill(n, with)) }
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	token := []byte{8, 7, 6, 5, 4, 3, 2, 1}
+	cases := []struct {
+		data []byte
+		back bool
+		want row
+	}{
+		{join([]byte{0x0E, 1, 1, 0}, fill(32, 0xAA), fill(604, 0)), false, row{"handshake.kind": "1", "handshake.version": "1", "handshake.form": "0", "handshake.client_key": hexed(32, 0xAA), "handshake.cookie": hexed(32, 0), "handshake.box": hexed(572, 0)}},
+		{join([]byte{0x0E, 2, 1}, fill(32, 0xAA), fill(32, 0xBB), fill(32, 0xCC)), true, row{"handshake.kind": "2", "handshake.version": "1", "handshake.client_key": hexed(32, 0xAA), "handshake.server_key": hexed(32, 0xBB), "handshake.cookie": hexed(32, 0xCC)}},
+		{join([]byte{0x0E, 3}, fill(32, 0xBB), fill(42, 1)), true, row{"handshake.kind": "3", "handshake.server_key": hexed(32, 0xBB), "handshake.box": hexed(42, 1)}},
+		{join([]byte{0x0E, 4}, fill(16, 0xDD), fill(16, 1)), true, row{"handshake.kind": "4", "handshake.salt": hexed(16, 0xDD), "handshake.box": hexed(16, 1)}},
+		{join([]byte{0x0E, 5}, token, fill(16, 5)), true, row{"handshake.kind": "5", "token": "0x0102030405060708", "handshake.code": hexed(16, 5)}},
+		{join([]byte{0x0E, 6}, token, fill(16, 5)), true, row{"handshake.kind": "6", "token": "0x0102030405060708", "handshake.code": hexed(16, 5)}},
+		{join([]byte{0x0E, 7}, token, fill(16, 5)), false, row{"handshake.kind": "7", "token": "0x0102030405060708", "handshake.code": hexed(16, 5)}},
+		{[]byte{0x0E, 8}, false, row{"handshake.kind": "8", "bad_kind": "1", "malformed": "_ws.malformed"}},
+		{[]byte{0x0E}, false, row{"short": "1", "malformed": "_ws.malformed"}},
+		{join([]byte{0x0E, 2}, fill(96, 0)), true, row{"handshake.kind": "2", "bad_length": "1", "malformed": "_ws.malformed"}},
+	}
+	var frames []frame
+	for i, c := range cases {
+		frames = append(frames, frame{at: time.Duration(i), back: c.back, port: 51500, data: c.data})
+	}
+	for i, r := range dissect(t, frames) {
+		require.Equal(t, cases[i].want, r, "frame %d", i+1)
+	}
 }
 
 // TestStrangers are left alone: QUIC, STUN and DNS on a port of their own.
