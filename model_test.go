@@ -118,7 +118,7 @@ type modelInbox struct {
 	have nums  // those received that are not before base
 }
 
-func (b *modelInbox) judge(z modelSizes, id int64) (v verdict, number int64) {
+func (b *modelInbox) judge(z modelSizes, id int64) (v idState, number int64) {
 	ahead := wrapped(id-b.base, z.ids)
 	switch {
 	case ahead < z.window:
