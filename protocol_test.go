@@ -121,6 +121,7 @@ func TestDocumentShowsWhatTheLibrarySends(t *testing.T) {
 }
 
 // A Bundle takes what is due as far as there is room, and no room is made for it.
+// P-10.1.4.
 func TestBundleTakesWhatIsDue(t *testing.T) {
 	r := newRig(t, ackbits.Config{Bundle: true})
 	for _, event := range []string{"one", strings.Repeat("x", 600), "three"} {
@@ -141,6 +142,7 @@ func TestBundleTakesWhatIsDue(t *testing.T) {
 }
 
 // Bundles are understood without being sent, whatever rides in them.
+// P-10.1.1, P-10.1.3.
 func TestBundlesAreAlwaysUnderstood(t *testing.T) {
 	r := newRig(t, ackbits.Config{})
 	for _, inner := range []byte{1, 2, 3, 4, 16, 255} {
@@ -153,6 +155,7 @@ func TestBundlesAreAlwaysUnderstood(t *testing.T) {
 }
 
 // What is acknowledged by a Disconnect was delivered before the session ended.
+// P-2.3.6.
 func TestDisconnectIsReadBeforeItEnds(t *testing.T) {
 	r := newRig(t, ackbits.Config{Outcomes: true})
 	r.send("the last word")
@@ -167,6 +170,7 @@ func TestDisconnectIsReadBeforeItEnds(t *testing.T) {
 
 // Events are handed over unseen: one that is malformed to the application holds up
 // none that came with it, and none of its own.
+// P-5.3.5.
 func TestContentsOfEventsAreNotJudged(t *testing.T) {
 	r := newRig(t, ackbits.Config{Accept: func(ackbits.Header, []byte) error { return ackbits.ErrPayload }})
 	in := r.hear(ackbits.TypeEvent, 65535, 2, 0, 0, 1, 0, 0xFF, 1, 0, 0, 0)
@@ -175,6 +179,7 @@ func TestContentsOfEventsAreNotJudged(t *testing.T) {
 }
 
 // A sender may list events in any order, twice, and in as many datagrams as it likes.
+// P-17.1.2.
 func TestAnyOrderOfEventsIsTaken(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		r := newRig(t, ackbits.Config{Ordered: ordered})
@@ -192,6 +197,7 @@ func TestAnyOrderOfEventsIsTaken(t *testing.T) {
 
 // Nothing of a session's times and limits is on the wire: peers may differ in them,
 // in the order of delivery, in what they bundle and in their patience with a stall.
+// P-17.1.1, P-17.1.3, P-17.1.4, P-17.1.5.
 func TestPeersMayDiffer(t *testing.T) {
 	var clock ackbits.ManualClock
 	mine := ackbits.Config{Clock: &clock, Heartbeat: 20 * time.Millisecond, ResendDelay: 30 * time.Millisecond, Bundle: true, StallTimeout: -1, Backlog: 100}
@@ -233,4 +239,20 @@ func TestPeersMayDiffer(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"a": 100, "b": 100}, got)
 	require.Zero(t, a.InFlight()+b.InFlight())
+}
+
+// What comes due while datagrams are written waits for the next call.
+// P-6.1.3.
+func TestDueEndsHoweverSlowWritingIs(t *testing.T) {
+	r := newRig(t, ackbits.Config{})
+	for range 3 {
+		r.send(strings.Repeat("x", 1000))
+	}
+	sent := 0
+	for range r.Due(nil) {
+		r.clock.Advance(200 * time.Millisecond)
+		sent++
+		require.LessOrEqual(t, sent, 3, "the events of before are due again")
+	}
+	require.Equal(t, 3, sent)
 }
