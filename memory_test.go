@@ -103,6 +103,17 @@ func TestIdleSessionTakesAtMost2KiB(t *testing.T) {
 	})
 }
 
+// What sealing adds to an idle session, the AEADs apart.
+func TestIdleSealedSessionTakes128BytesMore(t *testing.T) {
+	per := func(cfg Config) int {
+		all, clock, perSession := couples(t, 250, cfg)
+		quiet(t, all, clock, 12*time.Second)
+		return perSession()
+	}
+	aead := gcm(1)
+	require.LessOrEqual(t, per(Config{Seal: aead, Open: aead}), per(Config{})+128)
+}
+
 func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 	memoryForms(t, func(t *testing.T, cfg Config) {
 		all, clock, perSession := couples(t, 50, cfg)

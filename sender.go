@@ -80,17 +80,12 @@ func (s *sender) freshDue(now int64) bool {
 	return s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes && now >= s.window.from
 }
 
-// owedEvery is how often the oldest undelivered event is sent again whatever the
-// budget says (P-17.1.1). Rarer, and a small budget would end sessions by their stall
-// timeout; more often, and it would be none.
-const owedEvery = int64(time.Second)
-
 // copyDue reports whether a further copy of an event is due and may be sent; the
 // budget holds back copies only, and the oldest event not for long.
 func (s *sender) copyDue() bool {
 	o := &s.outbox
 	return o.due.n > 0 && (s.asOf >= s.budget.allowedAt() ||
-		o.due.has(uint16(o.base)) && s.asOf >= saturatingAdd(o.get(o.base).last, owedEvery))
+		o.due.has(uint16(o.base)) && s.asOf >= s.budget.owedAt(o.get(o.base)))
 }
 
 // owedAt returns when a copy of the oldest event is due that the budget does not
@@ -98,7 +93,7 @@ func (s *sender) copyDue() bool {
 func (s *sender) owedAt() int64 {
 	o := &s.outbox
 	e := o.get(o.base)
-	at := saturatingAdd(e.last, owedEvery)
+	at := s.budget.owedAt(e)
 	if !o.due.has(uint16(o.base)) {
 		at = max(at, s.presumeLostAt(e))
 	}
@@ -301,7 +296,7 @@ func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 		e.plan.spend()
 		s.noteRun(at, number, 1, l.seq)
 		o.due.remove(uint16(number))
-		s.budget.spend(int(e.size), now)
+		s.budget.spend(int(e.size), s.asOf, now)
 		s.stats.EventsResent++
 		if e.proactive {
 			s.stats.EventsAhead++
