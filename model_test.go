@@ -704,7 +704,7 @@ type parsed struct {
 	number  int64
 }
 
-// parse reads bytes in the order of the checks of R2 and R13.
+// parse reads bytes in the order of the checks of 2.3 of docs/protocol.md.
 func (m *model) parse(b []byte) (p parsed, err error) {
 	least := m.headerSize()
 	if m.cfg.Open != nil {
