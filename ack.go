@@ -1,9 +1,9 @@
 package ackbits
 
-import (
-	"math/bits"
-	"strconv"
-)
+import "strconv"
+
+// Which sequence is newer, and which datagrams of a peer were received, in the form
+// that headers carry. Which of them we still have to acknowledge is pendingacks.go's.
 
 // Arrival says how a sequence relates to those received before it.
 type Arrival uint8
@@ -27,7 +27,7 @@ func (a Arrival) String() string {
 
 // newer reports whether sequence a is more recent than b: (a−b) mod 65536 is 1
 // to 32767. So 2 is newer than 65533, by 5; of two sequences exactly 32768 apart
-// neither is newer (section 2.2).
+// neither is newer (P-3.1.2).
 func newer(a, b uint16) bool { return a-b-1 < 1<<15-1 }
 
 // historySize is how many sequences before the newest a tracker remembers: as
@@ -36,9 +36,9 @@ func newer(a, b uint16) bool { return a-b-1 < 1<<15-1 }
 const historySize = 64
 
 // AckTracker keeps which datagrams of a peer were received, in the form that
-// headers carry (section 5.1). The zero value has received nothing: its ack is
-// 65535, the sequence before the peer's first one, which does not count as
-// received.
+// headers carry. The zero value has received nothing: its ack is 65535, the
+// sequence before the peer's first one, which does not count as received
+// (P-4.1.1).
 //
 // Invariant: bit n of history is set exactly when sequence ack − 1 − n was
 // received (I1).
@@ -48,7 +48,7 @@ type AckTracker struct {
 	started bool   // whether ack itself was received
 }
 
-// Classify says what Receive would answer, and changes nothing.
+// Classify says what Receive would answer, and changes nothing (P-4.1.2).
 func (t *AckTracker) Classify(seq uint16) Arrival {
 	ack := t.Ack()
 	if newer(seq, ack) {
@@ -69,7 +69,7 @@ func (t *AckTracker) Classify(seq uint16) Arrival {
 }
 
 // Receive takes in a sequence and says how it relates to those before it.
-// Duplicate and Stale change nothing.
+// Duplicate and Stale change nothing (P-4.1.4).
 func (t *AckTracker) Receive(seq uint16) Arrival {
 	arrival := t.Classify(seq)
 	switch arrival {
@@ -81,7 +81,7 @@ func (t *AckTracker) Receive(seq uint16) Arrival {
 	return arrival
 }
 
-// advance makes seq the newest. The history moves by the difference and the
+// advance makes seq the newest (P-4.1.3). The history moves by the difference and the
 // previous ack becomes the bit of its distance: with ack 65534 and no history,
 // receiving 1 is a step of 3, so bit 2 is set and stands for 1−1−2, 65534.
 // A shift by 64 or more leaves nothing, and an ack that was never received
@@ -112,42 +112,3 @@ func (t *AckTracker) AckBits() uint32 { return uint32(t.history) }
 
 // WideAckBits returns the 64 bits of the wide header.
 func (t *AckTracker) WideAckBits() uint64 { return t.history }
-
-// unnamed counts the peer's datagrams that no header of ours has named yet, and
-// notices those that leave the acknowledgement window unnamed.
-type unnamed struct {
-	count int    // Newest or Late since we sent one
-	ack   bool   // whether the newest is among them
-	bits  uint64 // as in the header
-}
-
-func (u *unnamed) clear() { *u = unnamed{} }
-
-// newest notes a datagram that moves ack by step, and returns how many that
-// pushes out of a window of width bits.
-func (u *unnamed) newest(step, width uint16) (outrun uint64) {
-	u.count++
-	if u.ack || u.bits != 0 {
-		outrun = uint64(bits.OnesCount64(u.bits >> max(0, int(width)-int(step))))
-		u.bits = u.bits << step & (1<<width - 1)
-		if u.ack {
-			if step <= width {
-				u.bits |= 1 << (step - 1)
-			} else {
-				outrun++
-			}
-		}
-	}
-	u.ack = true
-	return outrun
-}
-
-// late notes a datagram that is back steps before ack.
-func (u *unnamed) late(back, width uint16) (outrun uint64) {
-	u.count++
-	if back > width {
-		return 1
-	}
-	u.bits |= 1 << (back - 1)
-	return 0
-}

@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// R9: each datagram sent gets one fate.
-
+// P-4.2.5.
 func TestDeliveredAtItsFirstAcknowledgement(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -30,6 +30,7 @@ func TestDeliveredAtItsFirstAcknowledgement(t *testing.T) {
 	})
 }
 
+// P-7.2.2.
 func TestLostExactlyLossDelayAfterTheProjectedArrival(t *testing.T) {
 	for _, delay := range []time.Duration{0, 200 * ms} {
 		patience := delay
@@ -56,6 +57,7 @@ func TestLostExactlyLossDelayAfterTheProjectedArrival(t *testing.T) {
 }
 
 // The smoothed RTT is that of the moment of judging, not that of sending.
+// P-7.2.2.
 func TestLossIsJudgedByTheRTTOfTheMoment(t *testing.T) {
 	p := solo(t, Config{Outcomes: true})
 	p.emit(TypeInput)
@@ -70,6 +72,7 @@ func TestLossIsJudgedByTheRTTOfTheMoment(t *testing.T) {
 }
 
 // Calling late must not turn an acknowledgement that had arrived into a loss.
+// P-7.2.3.
 func TestReceiveJudgesNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -88,6 +91,7 @@ func TestReceiveJudgesNothing(t *testing.T) {
 	})
 }
 
+// P-7.2.3.
 func TestSendingCallsAndNextOutcomeJudge(t *testing.T) {
 	for name, call := range map[string]func(p *actor){
 		"AppendDatagram":       func(p *actor) { p.emit(TypeInput) },
@@ -117,6 +121,7 @@ func TestSendingCallsAndNextOutcomeJudge(t *testing.T) {
 }
 
 // A zero bit alone is no loss: datagrams are reordered.
+// P-7.2.2.
 func TestZeroBitIsNoLoss(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -140,6 +145,7 @@ func TestZeroBitIsNoLoss(t *testing.T) {
 	})
 }
 
+// P-4.2.5, P-7.2.4.
 func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true, ResendDelay: time.Hour})
@@ -170,6 +176,7 @@ func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 	})
 }
 
+// P-4.2.6.
 func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true, LossDelay: time.Hour})
@@ -187,6 +194,7 @@ func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
 }
 
 // What is 32,768 or more behind can no longer be named by any acknowledgement.
+// P-4.2.6.
 func TestDatagramThatNoAckCanNameIsLost(t *testing.T) {
 	p := solo(t, Config{LossDelay: time.Hour})
 	for seq := range uint16(40_000) {
@@ -204,6 +212,7 @@ func TestDatagramThatNoAckCanNameIsLost(t *testing.T) {
 }
 
 // Outcomes decided by one Receive come oldest first, from every start.
+// P-4.2.4, P-7.2.4.
 func TestOutcomesOfOneReceiveComeOldestFirst(t *testing.T) {
 	for wide, window := range map[bool]int{false: 33, true: 65} {
 		for _, start := range edges {
@@ -220,6 +229,7 @@ func TestOutcomesOfOneReceiveComeOldestFirst(t *testing.T) {
 	}
 }
 
+// P-7.2.5.
 func TestQueueHolds1024OutcomesAndDropsTheOldest(t *testing.T) {
 	p := solo(t, Config{Outcomes: true})
 	for range 1024 {
@@ -268,6 +278,7 @@ func TestCountersAreKeptWithoutOutcomes(t *testing.T) {
 	}
 }
 
+// P-6.6.1.
 func TestDeadlineDoesNotIncludeVerdicts(t *testing.T) {
 	p := solo(t, Config{Heartbeat: 4 * time.Second, Outcomes: true})
 	p.emit(TypeInput)
@@ -279,6 +290,7 @@ func TestDeadlineDoesNotIncludeVerdicts(t *testing.T) {
 }
 
 // I2: one fate per sequence, against a model, from every start.
+// P-7.2.1.
 func TestEveryDatagramGetsOneFate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := solo(rt, Config{Wide: rapid.Bool().Draw(rt, "wide"), Outcomes: true, Timeout: time.Hour})
@@ -337,4 +349,115 @@ func TestEveryDatagramGetsOneFate(t *testing.T) {
 		p.outcomes = nil
 		require.Zero(rt, p.s.Stats().Undecided)
 	})
+}
+
+// P-7.2.5.
+func TestOutcomesBeyond1024PushOutTheOldest(t *testing.T) {
+	var q outcomeQueue
+	for i := range 1024 {
+		require.False(t, q.push(Outcome{Sequence: uint16(i)}))
+	}
+	require.True(t, q.push(Outcome{Sequence: 1024}))
+	for i := 1; i <= 1024; i++ {
+		o, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, uint16(i), o.Sequence)
+	}
+	o, ok := q.pop()
+	require.False(t, ok)
+	require.Zero(t, o)
+}
+
+func TestOutcomeQueueTakesNoMemoryUntilItIsUsedAndAfter(t *testing.T) {
+	var q outcomeQueue
+	require.Zero(t, cap(q.ring))
+	for range 100 {
+		q.push(Outcome{})
+	}
+	q.trim(false)
+	require.Len(t, q.ring, 128, "100 wait")
+	for range 100 {
+		q.pop()
+	}
+	q.trim(false)
+	require.Len(t, q.ring, 128, "100 waited a moment ago")
+	q.trim(false)
+	require.Len(t, q.ring, 128, "and in the period before")
+	q.trim(false)
+	require.Empty(t, q.ring)
+	q.push(Outcome{Sequence: 7})
+	o, ok := q.pop()
+	require.True(t, ok)
+	require.Equal(t, uint16(7), o.Sequence)
+}
+
+// The dumb model: a slice.
+func TestOutcomeQueueIsASlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q outcomeQueue
+		var model []Outcome
+		next := uint16(0)
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "action") {
+			case 0, 1:
+				for range rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(900, 1100)).Draw(t, "pushes") {
+					o := Outcome{Sequence: next, Type: Type(next), Delivered: next%2 == 0, RTT: time.Duration(next)}
+					next++
+					require.Equal(t, len(model) == 1024, q.push(o))
+					model = append(model, o)
+					model = model[max(0, len(model)-1024):]
+				}
+			case 2, 3:
+				for range rapid.IntRange(0, 1200).Draw(t, "pops") {
+					o, ok := q.pop()
+					require.Equal(t, len(model) > 0, ok)
+					if !ok {
+						break
+					}
+					require.Equal(t, model[0], o)
+					model = model[1:]
+				}
+			case 4:
+				q.trim(false)
+			}
+			require.LessOrEqual(t, len(q.ring), 1024)
+		}
+	})
+}
+
+func TestOutcomesCostNoAllocationOnceWarm(t *testing.T) {
+	var q outcomeQueue
+	round := func() {
+		for range 1100 {
+			q.push(Outcome{})
+		}
+		for range 1024 {
+			q.pop()
+		}
+	}
+	round()
+	require.Zero(t, testing.AllocsPerRun(5, round), fmt.Sprint(len(q.ring)))
+}
+
+func TestOutcomesSurviveThatTheirQueueShrinks(t *testing.T) {
+	var q outcomeQueue
+	for n := range uint16(100) {
+		q.push(Outcome{Sequence: n})
+	}
+	for range 100 {
+		q.pop()
+	}
+	q.push(Outcome{Sequence: 0})
+	for range 3 {
+		q.trim(false)
+	}
+	require.Len(t, q.ring, minOutcomes)
+	for n := uint16(1); n < 100; n++ {
+		q.push(Outcome{Sequence: n})
+	}
+	for n := range uint16(100) {
+		o, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, n, o.Sequence)
+	}
 }

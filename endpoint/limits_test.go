@@ -95,15 +95,15 @@ func TestAddressMayHaveSoManyClients(t *testing.T) {
 func TestJoinsAreRationed(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{MaxPeers: 10_000})
 	joined := 0
-	for i := range 600 {
+	for i := range 300 {
 		if w.shake(host(i), knowing("")).Session() != nil {
 			joined++
 		}
 	}
 	require.Equal(t, 256, joined)
-	require.Equal(t, uint64(600-256), w.server.Stats().HeldByRate)
-	w.run(600 * time.Millisecond)
-	require.Equal(t, uint64(600), w.server.Stats().Joins, "they asked again")
+	require.Equal(t, uint64(300-256), w.server.Stats().HeldByRate)
+	w.run(300 * time.Millisecond)
+	require.Equal(t, uint64(300), w.server.Stats().Joins, "they asked again")
 }
 
 // A Hello that does not open costs its address a place among those turned away.
@@ -315,7 +315,7 @@ func TestProvedAddressesFillABoundedMemory(t *testing.T) {
 		clients++
 	}
 	before := heap()
-	for range 100 {
+	for range 45 {
 		for range 100 {
 			knock()
 		}

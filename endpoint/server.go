@@ -205,8 +205,8 @@ func (s *Server) tell(e Event) {
 // Due yields every datagram that is due and where it goes, each built from buf[:0] and
 // valid until the next: answers to handshakes, then for each peer a Probe and
 // its session's. A buf of ackbits.MaxDatagramSize bytes fits them all. Breaking
-// off leaves the rest due; the next call begins with the peer that was broken
-// off at. It is here that sessions find out that they have timed out.
+// off leaves the rest due; the next call begins with the peer after the one that
+// was broken off at. It is here that sessions find out that they have timed out.
 //
 // The loop must not call Receive.
 func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
@@ -223,7 +223,7 @@ func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
 		for i := range peers {
 			at := (first + i) % len(peers)
 			if !s.duePeer(peers[at], buf, yield) {
-				s.turn = at
+				s.turn = at + 1
 				return
 			}
 		}
