@@ -10,7 +10,7 @@ import (
 	"github.com/ackbits/ackbits/endpoint"
 )
 
-// README: begin hello client
+// README: begin hello-client
 
 // join plays at the server that conn is connected to, until ctx is cancelled or the
 // session ends. It returns why it ended.
@@ -60,4 +60,4 @@ func join(ctx context.Context, conn *net.UDPConn, cfg endpoint.ClientConfig, me 
 	return client.Err()
 }
 
-// README: end hello client
+// README: end hello-client

@@ -361,7 +361,7 @@ func TestEachSideIsUnder60Lines(t *testing.T) {
 	for _, name := range []string{"server.go", "client.go"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		_, rest, ok := strings.Cut(string(text), "// README: begin hello "+strings.TrimSuffix(name, ".go")+"\n")
+		_, rest, ok := strings.Cut(string(text), "// README: begin hello-"+strings.TrimSuffix(name, ".go")+"\n")
 		require.True(t, ok)
 		passage, _, ok := strings.Cut(rest, "// README: end")
 		require.True(t, ok)

@@ -11,7 +11,7 @@ import (
 	"github.com/ackbits/ackbits/endpoint"
 )
 
-// README: begin hello server
+// README: begin hello-server
 
 // serve runs the game on an open port until ctx is cancelled and everybody has left.
 func serve(ctx context.Context, conn *net.UDPConn, key *ecdh.PrivateKey, host *player) error {
@@ -66,4 +66,4 @@ func serve(ctx context.Context, conn *net.UDPConn, key *ecdh.PrivateKey, host *p
 	return nil
 }
 
-// README: end hello server
+// README: end hello-server
