@@ -178,7 +178,7 @@ func connectAndWatch(ctx context.Context, client, server *peer, clock *ackbits.M
 // conclude prints whether every line arrived as it should, and returns the exit
 // code.
 func conclude(ctx context.Context, client, server *peer, t traffic, out, errOut io.Writer) int {
-	err := errors.Join(verdict(client, server), verdict(server, client))
+	err := errors.Join(problem(client, server), problem(server, client))
 	switch {
 	case err == nil:
 		fmt.Fprintf(out, "\nEvery line was delivered exactly once and unchanged, in both directions, in %.1f s (hash of all lines: %v).\n", t.took.Seconds(), client.tally.digest)

@@ -138,9 +138,9 @@ func (p *peer) over() bool { return p.session.Err() != nil }
 // drained reports whether every line was sent and acknowledged.
 func (p *peer) drained() bool { return p.next == p.script.count && p.session.InFlight() == 0 }
 
-// verdict returns what went wrong with the lines from one peer to the other, nil if
+// problem returns what is wrong with the lines from one peer to the other, nil if
 // nothing did. Call it when the sessions have ended.
-func verdict(from, to *peer) error {
+func problem(from, to *peer) error {
 	err := to.tally.check(from.script.digest)
 	if !from.drained() && (err == nil || errors.Is(err, errMissing)) {
 		// The session ended too early, which explains why lines are missing.

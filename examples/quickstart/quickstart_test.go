@@ -307,8 +307,8 @@ func TestLostDisconnects(t *testing.T) {
 		server.tick(nowhere)
 	}
 	require.ErrorIs(t, server.session.Err(), ackbits.ErrTimeout)
-	assert.NoError(t, verdict(client, server))
-	assert.NoError(t, verdict(server, client))
+	assert.NoError(t, problem(client, server))
+	assert.NoError(t, problem(server, client))
 }
 
 func testPeers(t *testing.T, s script) (client, server *peer, clock *ackbits.ManualClock) {
