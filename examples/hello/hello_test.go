@@ -236,7 +236,7 @@ func TestServerCrashes(t *testing.T) {
 	ended := make(chan error)
 	again := socket(t, conn.LocalAddr().String(), nil)
 	go func() { ended <- serve(ctx, again, key, quiet("host")) }()
-	ann.ends(1, "hello: the server was restarted: join again\n")
+	ann.ends(1, "hello: the server does not know you any more, as it was restarted or heard nothing of you for 5 s: join again\n")
 	stop()
 	require.NoError(t, <-ended)
 }
