@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ackbits/ackbits/simnet"
@@ -14,6 +15,8 @@ type tally struct {
 	arrivingCopy int
 
 	happened, ticked uint64 // datagrams sent or arrived and sessions ended; ticks
+
+	longestFlight time.Duration
 
 	datagrams, bytes, lost, queueLost, twice [2]int // by sender
 	copies                                   int    // of events, by both sides
@@ -69,6 +72,9 @@ func (r *Run) Samples() []Sample { return r.samples }
 func (r *Run) noteSent(f *Flight) {
 	r.datagrams[f.From]++
 	r.bytes[f.From] += len(f.Bytes)
+	if f.Copies > 0 {
+		r.longestFlight = max(r.longestFlight, f.Arrives[f.Copies-1]-f.SentAt)
+	}
 	if f.Copies == 0 {
 		r.lost[f.From]++
 		if f.Fate == simnet.LostInQueue {
@@ -175,11 +181,11 @@ func (r *Run) Figures() []Figure {
 		{"copies", "copies of each", ratio(r.copies, events)},
 		{"needless", "copies that came for nothing", strconv.FormatUint(client.EventsDuplicate+server.EventsDuplicate, 10)},
 		{"refused", "no room for", strconv.Itoa(r.refused)},
-		{"p50", "Latency of events, p50", milliseconds(r.latencies.quantile(500))},
-		{"p99", "p99", milliseconds(r.latencies.quantile(990))},
-		{"p999", "p99.9", milliseconds(r.latencies.quantile(999))},
-		{"max", "longest", milliseconds(r.longest())},
-		{"rtt", "Smoothed RTT, client and server", milliseconds(client.RTT) + ", " + milliseconds(server.RTT)},
+		{"p50", "Latency of events, p50", Milliseconds(r.latencies.quantile(500))},
+		{"p99", "p99", Milliseconds(r.latencies.quantile(990))},
+		{"p999", "p99.9", Milliseconds(r.latencies.quantile(999))},
+		{"max", "longest", Milliseconds(r.longest())},
+		{"rtt", "Smoothed RTT, client and server", Milliseconds(client.RTT) + ", " + Milliseconds(server.RTT)},
 		{"outrun", "Acknowledgements outrun", two([2]int{int(client.AcksOutrun), int(server.AcksOutrun)})},
 		{"fates", "Datagrams known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
 		{"state", "Sessions", r.state(Client) + ", " + r.state(Server)},
@@ -213,11 +219,37 @@ func ratio(a, b int) string {
 	return strconv.Itoa(n/100) + "." + strconv.Itoa(100 + n%100)[1:]
 }
 
-// milliseconds writes a duration with one decimal, rounded down.
-func milliseconds(d time.Duration) string {
+// Milliseconds writes a duration with one decimal, rounded down.
+func Milliseconds(d time.Duration) string {
 	if d < 0 {
 		return "–"
 	}
 	n := int(d / (100 * time.Microsecond))
 	return strconv.Itoa(n/10) + "." + strconv.Itoa(n%10) + " ms"
+}
+
+// Report plays a run to a time, and the second if there is one, and returns the
+// figures as lines of text: what a command line prints and a page must equal.
+func Report(s Settings, until time.Duration) (string, error) {
+	s.Moment = 0
+	var b strings.Builder
+	b.WriteString("#" + s.String() + "\n")
+	runs := []Settings{s}
+	if s.Compare {
+		runs = append(runs, s.Second())
+	}
+	for i, s := range runs {
+		r, err := New(s)
+		if err != nil {
+			return "", err
+		}
+		r.Advance(until)
+		if s.Compare {
+			b.WriteString("run " + strconv.Itoa(i+1) + "\n")
+		}
+		for _, f := range r.Figures() {
+			b.WriteString("  " + f.Key + ": " + f.Value + "\n")
+		}
+	}
+	return b.String(), nil
 }

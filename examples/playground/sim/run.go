@@ -155,6 +155,18 @@ func (r *Run) Origin() Settings {
 	return s
 }
 
+// Coming returns how many actions of the script are still to happen.
+func (r *Run) Coming() int { return len(r.settings.Script) - r.played }
+
+// OneWay is how long a datagram travels where nothing holds it up.
+func (r *Run) OneWay() time.Duration {
+	return time.Duration(r.settings.Values[RTT]) * time.Millisecond / 2
+}
+
+// LongestFlight is the longest that a datagram has been under way, or will be, or
+// would have been.
+func (r *Run) LongestFlight() time.Duration { return max(r.longestFlight, r.OneWay()) }
+
 // Session returns a side's session, for what it tells of itself.
 func (r *Run) Session(side Side) *ackbits.Session { return r.peers[side].Session }
 
@@ -375,14 +387,14 @@ func (p *peer) Receive(datagram []byte) {
 		f.Got[copy] = GotRefused
 		return
 	}
-	f.Got[copy] = Verdict(incoming.Arrival) + GotNewest
+	f.Got[copy] = Verdict(incoming.Arrival)
 	if incoming.Arrival == ackbits.Newest || incoming.Arrival == ackbits.Late {
 		p.received.Receive(incoming.Sequence)
 		p.hasReceived = true
 	}
 	r.acknowledge(p.side, incoming.Header, r.Now())
 	for _, event := range incoming.Events {
-		r.handOver(p.side.other(), event.ID)
+		r.handOver(p.side.Other(), event.ID)
 	}
 }
 

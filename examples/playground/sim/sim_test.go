@@ -52,6 +52,7 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 			oldest, count := r.Oldest()
 			require.Zero(t, oldest, "all is remembered")
 			var sent, lost, twice, acked, copies, received [2]int
+			var verdicts [2][GotRefused + 1]int
 			for id := range count {
 				f, ok := r.Flight(id)
 				require.True(t, ok)
@@ -71,6 +72,7 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 				for i := range f.Copies {
 					if f.Arrives[i] <= r.Now() {
 						require.NotEqual(t, UnderWay, f.Got[i])
+						verdicts[f.From][f.Got[i]]++
 						received[f.From]++
 					} else {
 						require.Equal(t, UnderWay, f.Got[i])
@@ -83,8 +85,11 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 				require.EqualValues(t, stats.Delivered+stats.LateAcks, acked[side])
 				require.EqualValues(t, stats.EventsSent+stats.EventsResent, copies[side])
 				require.Equal(t, link.Lost, lost[side])
+				require.Positive(t, verdicts[side][GotLate])
+				require.EqualValues(t, r.Session(side.Other()).Stats().Duplicates, verdicts[side][GotDuplicate])
+				require.EqualValues(t, r.Session(side.Other()).Stats().Stale, verdicts[side][GotStale])
 				require.Equal(t, link.Duplicated, twice[side])
-				require.EqualValues(t, r.Session(side.other()).Stats().DatagramsReceived, received[side])
+				require.EqualValues(t, r.Session(side.Other()).Stats().DatagramsReceived, received[side])
 				delivered := 0
 				for n := range r.EventCount(side) {
 					e, ok := r.Event(side, n)

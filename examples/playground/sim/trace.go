@@ -18,8 +18,8 @@ const (
 
 func (s Side) String() string { return [...]string{"client", "server"}[s] }
 
-// other returns the peer of s.
-func (s Side) other() Side { return 1 - s }
+// Other returns the peer of s.
+func (s Side) Other() Side { return 1 - s }
 
 // never is the time of what has not happened.
 const never = time.Duration(-1)
@@ -27,14 +27,14 @@ const never = time.Duration(-1)
 // Verdict is what became of one copy of a datagram at the receiver.
 type Verdict uint8
 
-// The verdicts: as ackbits' Arrival, or refused with an error.
+// The verdicts: those of ackbits' Arrival, or refused with an error.
 const (
-	UnderWay Verdict = iota
-	GotNewest
-	GotLate
-	GotDuplicate
-	GotStale
-	GotRefused
+	UnderWay     = Verdict(0)
+	GotNewest    = Verdict(ackbits.Newest)
+	GotLate      = Verdict(ackbits.Late)
+	GotDuplicate = Verdict(ackbits.Duplicate)
+	GotStale     = Verdict(ackbits.Stale)
+	GotRefused   = GotStale + 1
 )
 
 func (v Verdict) String() string {
@@ -61,6 +61,9 @@ type Flight struct {
 	AckedAt time.Duration // when the sender received the first acknowledgement; never
 	Events  []int         // the numbers of the events it carries
 }
+
+// Sealed reports whether its payload is encrypted.
+func (f *Flight) Sealed() bool { return len(f.Bytes) > 0 && f.Bytes[0] >= 0x0C }
 
 // Event is one event, from the moment it was handed to Send.
 type Event struct {
@@ -121,6 +124,16 @@ func (t *trace) Oldest() (oldest, count int) { return max(0, t.count-maxFlights)
 // newest with that sequence.
 func (t *trace) named(from Side, seq uint16) (*Flight, bool) {
 	return t.Flight(int(t.bySeq[from][seq]) - 1)
+}
+
+// Find returns the newest flight of a side with a sequence.
+func (t *trace) Find(from Side, seq uint16) (*Flight, bool) { return t.named(from, seq) }
+
+// FindBefore returns the flight of a side that a header sent at a time means by a
+// sequence: the newest with it that was sent before.
+func (t *trace) FindBefore(from Side, seq uint16, at time.Duration) (*Flight, bool) {
+	f, ok := t.named(from, seq)
+	return f, ok && f.SentAt <= at
 }
 
 // addEvent notes that a side has sent an event.
