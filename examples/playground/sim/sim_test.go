@@ -79,13 +79,13 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 					}
 				}
 			}
+			require.Positive(t, verdicts[Client][GotLate])
 			for side := Client; side <= Server; side++ {
 				link, stats := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats()
 				require.EqualValues(t, stats.DatagramsSent, sent[side])
 				require.EqualValues(t, stats.Delivered+stats.LateAcks, acked[side])
 				require.EqualValues(t, stats.EventsSent+stats.EventsResent, copies[side])
 				require.Equal(t, link.Lost, lost[side])
-				require.Positive(t, verdicts[side][GotLate])
 				require.EqualValues(t, r.Session(side.Other()).Stats().Duplicates, verdicts[side][GotDuplicate])
 				require.EqualValues(t, r.Session(side.Other()).Stats().Stale, verdicts[side][GotStale])
 				require.Equal(t, link.Duplicated, twice[side])

@@ -40,7 +40,7 @@ var Scenes = []Scene{
 		"seed=1&reorder=6&by=45&cevents=0&sevents=0", 0.1, findGap},
 	{"again", "A lost event comes again",
 		"The datagram with this event is lost, so no acknowledgement names it while later ones are named. That is evidence enough: the client sends the event again in its next input, long before any fixed delay has passed.",
-		"seed=1&sevents=0&cevents=20&do=1.5:cut-40", 0.2, findAgain},
+		"seed=1&sevents=0&cevents=20&do=1.5:cut-60", 0.2, findAgain},
 	{"outrun", "Why 33 acknowledgements can be outrun",
 		"At 250 inputs a second a header names the last 132 ms, and here a burst swallows the server's datagrams for longer: what arrived meanwhile is named by none that gets through, and the client takes it for lost. The second run has Wide on, whose 65 acknowledgements reach back over the gap.",
 		"seed=2&client=250&cevents=20&burst=150&every=1500&vs=adaptive,bundle,wide", 0.1, findOutrun},

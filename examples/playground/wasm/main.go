@@ -27,6 +27,8 @@ func main() {
 
 		"start":   call(start),
 		"advance": call(func(a []js.Value) any { board.Advance(duration(a[0])); return now() }),
+		"scenes":  text(func([]js.Value) []byte { return view.DescribeScenes() }),
+		"shoot":   text(func(a []js.Value) []byte { return view.Shoot(a[0].String()) }),
 		"step":    call(func(a []js.Value) any { board.Step(a[0].Int(), a[1].Bool()); return now() }),
 		"act":     call(act),
 		"flights": call(copyFlights),
