@@ -206,8 +206,8 @@ const maxScript = 500
 const maxTime = time.Hour
 
 // Parse reads settings from an address's fragment, without the #: pairs like
-// loss=2.5 joined by &. What is not said is at its default. An error says in a
-// sentence what was wrong.
+// loss=2.5 joined by &. What is not said is at its default, and of what is said
+// twice the later counts, but for do, which adds. An error says what was wrong.
 func Parse(fragment string) (Settings, error) {
 	s := Default()
 	if fragment == "" {
@@ -249,9 +249,13 @@ func (s *Settings) set(key, value string, versus *string) (err error) {
 		}
 		return fmt.Errorf("link: there is no preset %q", value)
 	case "vs":
-		s.Compare, *versus = true, value
+		s.Compare, *versus = value != "off", value
 		return nil
 	case "do":
+		if value == "none" {
+			s.Script = nil
+			return nil
+		}
 		return s.parseScript(value)
 	case "t":
 		s.Moment, err = parseTime(value)

@@ -1,0 +1,128 @@
+// Pictures takes the screenshots of the playground that the documents show:
+//
+//	go -C examples/playground/browser run ./pictures
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"image"
+	"image/color/palette"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/ackbits/ackbits/examples/playground/browser"
+)
+
+// shot is a picture: of what, and how.
+type shot struct {
+	name          string
+	width, height int64
+	dark, phone   bool
+	address       string
+	prepare       string // a script, run before
+}
+
+// look stops the game at a moment and selects a datagram with something to read.
+const look = `(() => {
+	pause();
+	const d = diagrams[0]; d.draw();
+	const f = d.flights.find(f => f.from === 0 && f.events && !f.lost && f.arrives < state.now - 25);
+	if (f) select({ run: 0, kind: "flight", id: f.id });
+	window.scrollTo(0, 0);
+})()`
+
+var shots = []shot{
+	{"playground", 1440, 900, false, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.4", look},
+	{"playground-dark", 1440, 900, true, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.4", look},
+	{"playground-phone", 390, 844, false, true, "#seed=7&loss=8&jitter=8&dup=2&t=6.4", look},
+	{"playground-compare", 1440, 1250, false, false, "#seed=3&loss=10&sevents=20&vs=none&t=12.5", `pause()`},
+}
+
+func main() {
+	dir := flag.String("dir", "../../../docs", "the `folder` for the pictures")
+	flag.Parse()
+	if err := run(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, "pictures:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string) error {
+	temp, err := os.MkdirTemp("", "playground")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	address, err := browser.WritePage(temp)
+	if err != nil {
+		return err
+	}
+	b, err := browser.Open()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for _, s := range shots {
+		picture, err := s.take(b, address)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		file := filepath.Join(dir, s.name+".png")
+		if err := os.WriteFile(file, picture, 0o644); err != nil {
+			return err
+		}
+		fmt.Printf("%s: %d KiB\n", file, len(picture)/1024)
+	}
+	return nil
+}
+
+func (s shot) take(b *browser.Browser, address string) ([]byte, error) {
+	t := b.Tab()
+	defer t.Close()
+	scheme := "light"
+	if s.dark {
+		scheme = "dark"
+	}
+	media := emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
+	scale := 1.0
+	if s.phone {
+		scale = 2
+	}
+	if err := t.Run(media, emulation.SetDeviceMetricsOverride(s.width, s.height, scale, s.phone)); err != nil {
+		return nil, err
+	}
+	if err := t.Load(address + s.address); err != nil {
+		return nil, err
+	}
+	var picture []byte
+	err := t.Run(chromedp.Evaluate(s.prepare, nil), chromedp.Evaluate(`new Promise(r => setTimeout(r, 400))`, nil), chromedp.CaptureScreenshot(&picture))
+	if err != nil {
+		return nil, err
+	}
+	return smaller(picture)
+}
+
+// smaller reduces a picture to a palette, if that makes it smaller: a page has
+// few colours.
+func smaller(picture []byte) ([]byte, error) {
+	img, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	small := image.NewPaletted(img.Bounds(), palette.Plan9)
+	_ = small
+	_ = draw.Src
+	var b bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(&b, img); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
