@@ -13,9 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/ackbits/ackbits/examples/playground/page"
@@ -56,11 +54,11 @@ func Open() (*Browser, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(time.Minute))
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true))
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stopTab := chromedp.NewContext(alloc)
 	b := &Browser{ctx: ctx, stop: []func(){stopTab, stopAlloc, func() { os.RemoveAll(profile) }}}
-	if err := chromedp.Run(ctx); err != nil {
+	if err := chromedp.Do(ctx); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
@@ -74,7 +72,8 @@ func (b *Browser) Close() {
 	}
 }
 
-// Tab is a page that notes what it complains of and what it asks the network for.
+// Tab is a page that notes what it writes to the console, which should be nothing,
+// and what it asks the network for.
 type Tab struct {
 	Ctx   context.Context
 	Close func()
@@ -85,35 +84,42 @@ type Tab struct {
 }
 
 // Tab opens a tab.
-func (b *Browser) Tab() *Tab {
+func (b *Browser) Tab() (*Tab, error) {
 	t := new(Tab)
 	ctx, stop := chromedp.NewContext(b.ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	t.Ctx, t.Close = ctx, func() { cancel(); stop() }
-	chromedp.ListenTarget(ctx, func(event any) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			t.complaints = append(t.complaints, e.ExceptionDetails.Error())
-		case *runtime.EventConsoleAPICalled:
-			if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
-				for _, arg := range e.Args {
-					t.complaints = append(t.complaints, string(arg.Value))
-				}
+	console := chromedp.Console(ctx)
+	go func() {
+		for message, err := range console {
+			if err != nil {
+				return
 			}
-		case *log.EventEntryAdded:
-			if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
-				t.complaints = append(t.complaints, e.Entry.Text)
-			}
-		case *network.EventRequestWillBeSent:
-			t.requests = append(t.requests, e.Request.URL)
+			t.note(&t.complaints, message.Text)
+		}
+	}()
+	err := chromedp.Listen(ctx, func(event any) {
+		if e, ok := event.(*network.EventRequestWillBeSent); ok {
+			t.note(&t.requests, e.Request.URL)
 		}
 	})
-	return t
+	if err == nil {
+		_, err = chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
-// Complaints returns the errors and warnings of the console so far.
+func (t *Tab) note(list *[]string, text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*list = append(*list, text)
+}
+
+// Complaints returns what is in the console so far.
 func (t *Tab) Complaints() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,19 +133,32 @@ func (t *Tab) Requests() []string {
 	return append([]string(nil), t.requests...)
 }
 
-// Run does things in the tab.
-func (t *Tab) Run(actions ...chromedp.Action) error { return chromedp.Run(t.Ctx, actions...) }
+// Do does things in the tab.
+func (t *Tab) Do(actions ...chromedp.Action[chromedp.Void]) error {
+	return chromedp.Do(t.Ctx, actions...)
+}
+
+// started waits until the page plays, or says that it cannot.
+const started = `new Promise(done => {
+	const look = () => !document.getElementById("main").hidden ? done("") : document.getElementById("trouble").textContent ? done(document.getElementById("trouble").textContent) : setTimeout(look, 10);
+	look();
+})`
 
 // Load opens an address and waits until the page plays.
 func (t *Tab) Load(address string) error {
-	return t.Run(network.Enable(), log.Enable(), chromedp.Navigate("about:blank"), chromedp.Navigate(address), chromedp.WaitVisible("#play", chromedp.ByQuery))
+	if err := t.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(address)); err != nil {
+		return err
+	}
+	said, err := Eval[string](t, started)
+	if err == nil && said != "" {
+		err = errors.New(said)
+	}
+	return err
 }
 
 // Eval returns what an expression comes to.
 func Eval[T any](t *Tab, expression string) (T, error) {
-	var v T
-	err := t.Run(chromedp.Evaluate(expression, &v, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	return v, err
+	return chromedp.Run(t.Ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 // WritePage builds the page into a folder and returns the file's address.

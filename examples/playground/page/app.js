@@ -262,7 +262,17 @@ function openAddress(hash) {
 	} else if (!STILL.matches) play();
 }
 
+// playgroundReady is called by the library once it is there.
 function playgroundReady() {
+	try {
+		ready();
+	} catch (error) { // the library would take it for its own
+		trouble("The page could not start: " + error.message);
+		reportError(error);
+	}
+}
+
+function ready() {
 	about = json(ackbits.describe());
 	types = json(ackbits.types());
 	HINT = [...$("hint").childNodes];

@@ -335,7 +335,8 @@ func cell(r *sim.Run, side sim.Side, ack uint16, bits uint64, n int) byte {
 }
 
 // newestEvents returns the newest events of both sides, the newest first.
-func newestEvents(r *sim.Run) (out []Event) {
+func newestEvents(r *sim.Run) []Event {
+	out := []Event{}
 	at := [2]int{r.EventCount(sim.Client) - 1, r.EventCount(sim.Server) - 1}
 	for len(out) < listedEvents {
 		client, some := r.Event(sim.Client, at[sim.Client])
@@ -446,13 +447,14 @@ func (b *Board) Flight(i, id int) []byte {
 		return []byte("null")
 	}
 	d := FlightDetail{ID: f.ID, From: f.From, Type: typeOf(f), Sequence: int(f.Header.Sequence), Sent: ms(f.SentAt), Fate: fate(r, f),
-		Acked: ms(f.AckedAt), Size: len(f.Bytes), Sealed: f.Sealed(), Events: f.Events, Arrives: []float64{}, Got: []string{}, Names: []int{}, Missing: []int{}}
+		Acked: ms(f.AckedAt), Size: len(f.Bytes), Sealed: f.Sealed(), Events: append([]int{}, f.Events...), Arrives: []float64{}, Got: []string{}, Names: []int{}, Missing: []int{}}
 	for n := range f.Copies {
 		d.Arrives = append(d.Arrives, ms(f.Arrives[n]))
 		d.Got = append(d.Got, f.Got[n].String())
 	}
 	d.Header, _, _, _ = sim.DecodeHeader(f.Bytes)
-	d.Payload, _ = sim.DecodePayload(f.Header.Type, f.Plain)
+	payload, _ := sim.DecodePayload(f.Header.Type, f.Plain)
+	d.Payload = append([]sim.Part{}, payload...)
 	d.Hex, d.Plain = hex.EncodeToString(f.Bytes), hex.EncodeToString(f.Plain)
 	d.named(r, f)
 	return encode(d)
@@ -504,7 +506,8 @@ func (b *Board) Event(i int, from sim.Side, number int) []byte {
 	return encode(EventDetail{eventOf(r, e), life(r, e)})
 }
 
-func life(r *sim.Run, e *sim.Event) (moments []Moment) {
+func life(r *sim.Run, e *sim.Event) []Moment {
+	moments := []Moment{}
 	now := r.Now()
 	note := func(at time.Duration, flight int, text string) {
 		if at >= 0 && at <= now {

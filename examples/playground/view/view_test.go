@@ -108,6 +108,19 @@ func TestDetails(t *testing.T) {
 	require.Equal(t, "null", string(b.Event(0, sim.Client, 1_000_000)))
 }
 
+// A list that is empty is a list to the page, not null.
+func TestNothingIsNull(t *testing.T) {
+	b := start(t, "cevents=0&sevents=0&input=0")
+	b.Advance(0)
+	require.NotContains(t, string(b.Status(0)), "null")
+	require.NotContains(t, string(b.Flight(0, 0)), "null")
+	require.NotContains(t, string(b.Samples(0, 9)), "null")
+	require.NotContains(t, string(Parse("")), "null")
+	b = start(t, "")
+	b.Advance(time.Second)
+	require.NotContains(t, string(b.Event(0, sim.Client, 0)), "null")
+}
+
 func TestParseFallsBack(t *testing.T) {
 	p := decode[Parsed](t, Parse("loss=500"))
 	require.Contains(t, p.Error, "loss")

@@ -84,25 +84,34 @@ func run(dir string) error {
 }
 
 func (s shot) take(b *browser.Browser, address string) ([]byte, error) {
-	t := b.Tab()
+	t, err := b.Tab()
+	if err != nil {
+		return nil, err
+	}
 	defer t.Close()
-	scheme := "light"
+	scheme, scale := "light", 1.0
 	if s.dark {
 		scheme = "dark"
 	}
-	media := emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
-	scale := 1.0
 	if s.phone {
 		scale = 2
 	}
-	if err := t.Run(media, emulation.SetDeviceMetricsOverride(s.width, s.height, scale, s.phone)); err != nil {
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(t.Ctx, emulation.SetEmulatedMedia, media); err != nil {
+		return nil, err
+	}
+	size := emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: scale, Mobile: s.phone}
+	if _, err := chromedp.Call(t.Ctx, emulation.SetDeviceMetricsOverride, size); err != nil {
 		return nil, err
 	}
 	if err := t.Load(address + s.address); err != nil {
 		return nil, err
 	}
-	var picture []byte
-	err := t.Run(chromedp.Evaluate(s.prepare, nil), chromedp.Evaluate(`new Promise(r => setTimeout(r, 400))`, nil), chromedp.CaptureScreenshot(&picture))
+	// A promise resolves when what was prepared has been drawn.
+	if _, err := browser.Eval[bool](t, "new Promise(done => { "+s.prepare+"; setTimeout(() => done(true), 400); })"); err != nil {
+		return nil, err
+	}
+	picture, err := chromedp.Run(t.Ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		return nil, err
 	}
