@@ -295,6 +295,7 @@ func (c *channel) collectAdaptive(now int64, in carrier) {
 				break
 			}
 			o.due.add(uint16(number))
+			e.planned = true
 			q.cursor.skip++
 		}
 	}
@@ -315,6 +316,7 @@ func (c *channel) collectAdaptive(now int64, in carrier) {
 			break
 		}
 		o.due.add(uint16(number))
+		e.planned = false
 		o.resends.skip++
 	}
 	if fired {
@@ -344,10 +346,7 @@ func (c *channel) nextAdaptive() (at int64, ok bool) {
 		at, ok = min(at, max(c.adapt.plannedAt(e, farGap, ownDatagram), c.budget.spareAt())), true
 	}
 	if _, e := o.live(&o.resends); e != nil {
-		at, ok = min(at, saturatingAdd(e.last, c.timer())), true
-		if evidence, overtaken := c.evidenceAt(e); overtaken {
-			at = min(at, evidence)
-		}
+		at, ok = min(at, c.resendAt(e)), true
 	}
 	return at, ok
 }

@@ -50,6 +50,8 @@ type channel struct {
 	adapt      *adaptation // nil: resend after resendDelay
 	sent       sentLog     // our datagrams
 	rtt        rtt.Estimator
+	asOf       int64 // what was due at this time is collected
+	oldestAt   int64 // when the oldest undelivered event became the oldest
 	stats      Stats
 	types      [historySize]Type
 
@@ -144,6 +146,11 @@ func (c *channel) assign(h *Header, t Type, now int64) {
 	c.stats.DatagramsSent++
 }
 
+// halfway reports whether the next datagram would be half of all sequences after
+// the newest one acknowledged: from there on an old acknowledgement might name a
+// datagram of a turn later, and count its events as delivered (R8).
+func (c *channel) halfway() bool { return c.sent.count-c.sent.top >= 1<<15 }
+
 // plan returns the copies that a new event gets beside the first.
 func (c *channel) plan() ahead {
 	if c.adapt == nil {
@@ -160,8 +167,10 @@ const (
 	bundle      carrier = true
 )
 
-// collect marks the events of which a further copy is due.
+// collect marks the events of which a further copy is due now; copyDue and
+// appendDueEvents go by that time.
 func (c *channel) collect(now int64, in carrier) {
+	c.asOf = now
 	if c.adapt != nil {
 		c.collectAdaptive(now, in)
 		return
@@ -178,16 +187,47 @@ func (c *channel) collect(now int64, in carrier) {
 	}
 }
 
+// owedEvery is how often the oldest undelivered event is resent whatever the
+// budget says (R8). Rarer, and a small budget would end sessions by their stall
+// timeout; more often, and it would be none.
+const owedEvery = int64(time.Second)
+
 // copyDue reports whether a further copy of an event is due and may be sent; the
-// budget holds back copies only.
-func (c *channel) copyDue(now int64) bool {
-	return c.outbox.due.n > 0 && now >= c.budget.allowedAt()
+// budget holds back copies only, and the oldest event not for long.
+func (c *channel) copyDue() bool {
+	o := &c.outbox
+	return o.due.n > 0 && (c.asOf >= c.budget.allowedAt() ||
+		o.due.has(uint16(o.base)) && c.asOf >= saturatingAdd(o.get(o.base).last, owedEvery))
+}
+
+// owedAt returns when a copy of the oldest event is due that the budget does not
+// hold back; it must have been sent.
+func (c *channel) owedAt() int64 {
+	o := &c.outbox
+	e := o.get(o.base)
+	at := saturatingAdd(e.last, owedEvery)
+	if !o.due.has(uint16(o.base)) {
+		at = max(at, c.resendAt(e))
+	}
+	return at
+}
+
+// resendAt returns when an event is to be resent.
+func (c *channel) resendAt(e *pending) int64 {
+	if c.adapt == nil {
+		return saturatingAdd(e.last, c.resendDelay)
+	}
+	at := saturatingAdd(e.last, c.timer())
+	if evidence, overtaken := c.evidenceAt(e); overtaken {
+		at = min(at, evidence)
+	}
+	return at
 }
 
 // eventsDue reports whether an event is due.
 func (c *channel) eventsDue(now int64) bool {
 	c.collect(now, ownDatagram)
-	return c.copyDue(now) || c.outbox.freshDue()
+	return c.copyDue() || c.outbox.freshDue()
 }
 
 // fits reports whether the oldest due event may go in a list of so many bytes.
@@ -195,7 +235,7 @@ func (c *channel) fits(limit int, in carrier, now int64) bool {
 	o := &c.outbox
 	c.collect(now, in)
 	number := o.fresh
-	if c.copyDue(now) {
+	if c.copyDue() {
 		number = o.lowestDue()
 	} else if !o.freshDue() {
 		return false
@@ -247,19 +287,26 @@ func (c *channel) nextEvents(now int64) (at int64, ok bool) {
 		at, ok = c.nextAdaptive()
 	default:
 		if _, e := o.live(&o.resends); e != nil {
-			at, ok = saturatingAdd(e.last, c.resendDelay), true
+			at, ok = c.resendAt(e), true
 		}
 	}
-	return max(at, c.budget.allowedAt()), ok
+	if allowed := c.budget.allowedAt(); ok && at < allowed {
+		at = allowed
+		if o.base < o.fresh {
+			at = min(at, c.owedAt())
+		}
+	}
+	return at, ok
 }
 
-// waitsSince returns when the oldest undelivered event was first sent (R8).
+// waitsSince returns since when the oldest undelivered event has been both the
+// oldest and on the wire (R8).
 func (c *channel) waitsSince() (first int64, ok bool) {
 	o := &c.outbox
 	if o.base == o.fresh {
 		return 0, false
 	}
-	return o.get(o.base).first, true
+	return max(o.get(o.base).first, c.oldestAt), true
 }
 
 // ackDue reports whether so many datagrams came in since one was sent that the
@@ -393,8 +440,10 @@ type ReliableChannel struct {
 
 // NewReliableChannel returns a channel. Of cfg it uses Clock, Wide, Ordered,
 // ResendDelay, LossDelay, Backlog, Outcomes, Adaptive, EventRate, MaxEvent and
-// Accept. A value that is negative or contradicts another is ErrConfig.
+// Accept. A value that is negative or contradicts another is ErrConfig, but for
+// MaxDatagram, Seal and Open, which say nothing here: it has no bytes.
 func NewReliableChannel(cfg Config) (*ReliableChannel, error) {
+	cfg.MaxDatagram, cfg.Seal, cfg.Open = 0, nil, nil
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -417,9 +466,14 @@ func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
 }
 
 // NextHeader numbers a datagram of any type and notes that it is sent now. The
-// header it returns has no token. It is not ok after the end.
+// header it returns has no token. It is not ok after the end, which it may find
+// itself: a channel ends with ErrStalled before the 32,768th datagram since the
+// newest acknowledged one (R8).
 func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	now := c.time.read()
+	if c.err == nil && c.halfway() {
+		c.end(ErrStalled)
+	}
 	if c.err != nil {
 		return Header{}, false
 	}

@@ -521,11 +521,11 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 		story := func(first func(p *actor), inFlight int) {
 			p := solo(t, Config{Wide: wide})
 			p.startAt(65533, 0)
-			p.s.channel.sent.top = -1 // nothing was ever acknowledged
 			for i := range 3 {
 				p.send("x")
 				p.wantEventsOut(uint16(i)) // in 65533, 65534, 65535
 			}
+			p.s.channel.sent.top = -1 // nothing was ever acknowledged
 			first(p)
 			p.ack(65535, 0)
 			p.wantInFlight(inFlight)
@@ -1027,7 +1027,7 @@ func TestChannelNumbersAndAcknowledges(t *testing.T) {
 		clock.Advance(30 * ms)
 		in, err := c.Receive(Header{Wide: wide, Type: 255, Token: 3, Sequence: 5, Ack: 1}, []byte("p"))
 		require.NoError(t, err)
-		require.Equal(t, Incoming{Header: Header{wide, 255, 3, 5, 1, 0}, Arrival: Newest, Latest: true, Payload: []byte("p")}, in)
+		require.Equal(t, Incoming{Header: Header{Wide: wide, Type: 255, Token: 3, Sequence: 5, Ack: 1}, Arrival: Newest, Latest: true, Payload: []byte("p")}, in)
 		require.Equal(t, 30*ms, c.RTT())
 		o, ok := c.NextOutcome()
 		require.True(t, ok)

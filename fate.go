@@ -55,7 +55,11 @@ func (c *channel) acknowledge(h *Header, now int64) {
 	}
 	if settled > 0 {
 		c.stats.EventsDelivered += uint64(settled)
-		c.outbox.settle()
+		before := c.outbox.base
+		if c.outbox.settle(); c.outbox.base != before {
+			c.oldestAt = now
+			c.stirred = c.stirred || c.budget.rate != 0 // it may be owed a copy
+		}
 		c.stirred = c.stirred || c.outbox.freshDue()
 	}
 	if news && c.adapt != nil {

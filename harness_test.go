@@ -223,7 +223,7 @@ func (p *actor) packet(datagram []byte) *packet {
 
 func (k *packet) String() string {
 	s := fmt.Sprintf("%s seq %d ack %d/%#b", k.Type, k.Sequence, k.Ack, k.AckBits)
-	if k.Type == TypeEvent {
+	if k.Type == TypeEvent && !k.Sealed {
 		s += fmt.Sprintf(" ids %v", k.ids())
 	}
 	return s
@@ -500,6 +500,9 @@ func (p *actor) expectFrom(seq, id uint16) {
 	c := &p.s.channel
 	if seq != 0 {
 		c.received = AckTracker{next: seq, started: true, history: 1<<(seq-1) - 1}
+	}
+	if z := p.s.sealing; z != nil {
+		z.newest, z.opened = int64(seq)-1, c.received
 	}
 	c.inbox.ids.base = id
 	p.foreign = seq

@@ -222,5 +222,6 @@ func TestEndedSessionTakesAtMost4KiB(t *testing.T) {
 		require.False(t, ok)
 		require.Equal(t, ErrTimeout, c.a.Err())
 	}
-	require.LessOrEqual(t, perSession(), idleLimit)
+	const waiting = 256 * (64 + 32) / 2 // of one end, for Undelivered
+	require.LessOrEqual(t, perSession(), idleLimit+waiting)
 }

@@ -14,6 +14,7 @@ type pending struct {
 	start       uint32 // of its bytes in the arena
 	size        uint16
 	delivered   bool
+	planned     bool  // the copy that is due goes ahead of a loss
 	ahead       ahead // copies still to be sent ahead of a loss
 	resends     uint8 // how often it came due because a copy was not acknowledged; up to soloAfter
 }
@@ -160,7 +161,7 @@ func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier
 	limit += len(dst)
 	count := 0
 	room := true // nothing was left out for its size
-	for room && c.copyDue(now) {
+	for room && c.copyDue() {
 		number := o.lowestDue()
 		e := o.get(number)
 		if room = count < maxListEvents && e.fits(len(out), limit, in); room {
@@ -173,6 +174,9 @@ func (o *outbox) fill(dst []byte, seq uint16, first int64, limit int, in carrier
 			o.due.remove(uint16(number))
 			c.budget.spend(int(e.size), now)
 			c.stats.EventsResent++
+			if e.planned {
+				c.stats.EventsAhead++
+			}
 		}
 	}
 	if room {
@@ -344,9 +348,26 @@ func (o *outbox) trim(busy bool) {
 	}
 }
 
-// clear frees what the events took, but for their count.
+// waiting yields the events that are not known to be delivered, or all from the
+// oldest of these on.
+func (o *outbox) waiting(all bool, yield func(Event) bool) {
+	for number := o.base; number < o.end; number++ {
+		if e := o.get(number); all || !e.delivered {
+			data := o.data(e)
+			if !yield(Event{uint16(number), data[:len(data):len(data)]}) {
+				return
+			}
+		}
+	}
+}
+
+// clear frees what is kept to send events, but for those that are undelivered.
 func (o *outbox) clear() {
-	*o = outbox{undelivered: o.undelivered}
+	if o.undelivered == 0 {
+		*o = outbox{}
+		return
+	}
+	*o = outbox{base: o.base, fresh: o.fresh, end: o.end, undelivered: o.undelivered, events: o.events, bytes: o.bytes}
 }
 
 // idSet is a set of event ids that lie within nearSpan of each other.
@@ -360,6 +381,8 @@ func (s *idSet) add(id uint16) {
 	s.n += int(^*word >> (id % 64) & 1)
 	*word |= 1 << (id % 64)
 }
+
+func (s *idSet) has(id uint16) bool { return s.words[id%nearSpan/64]>>(id%64)&1 != 0 }
 
 func (s *idSet) remove(id uint16) {
 	word := &s.words[id%nearSpan/64]
