@@ -286,7 +286,7 @@ function ready() {
 	wire();
 	$("loading").hidden = true;
 	$("main").hidden = false;
-	setSpeed(3);
+	setSpeed(2);
 	openAddress(location.hash);
 	requestAnimationFrame(now => { lastFrame = now; frame(now); });
 }

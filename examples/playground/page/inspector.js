@@ -83,7 +83,7 @@ function hexView(bytes, parts, offset, label) {
 
 function partsView(parts, caption) {
 	const rows = parts.slice(0, 60).map((p, i) => el("tr", { "data-part": i }, el("th", { scope: "row" }, el("i", { style: "--c:" + tint(p) }), p.Name),
-		el("td", { class: "mono" }, p.Value.length > 90 ? p.Value.slice(0, 90) + "…" : p.Value), el("td", { class: "note" }, p.Note)));
+		el("td", {}, el("span", { class: "mono" }, p.Value.length > 90 ? p.Value.slice(0, 90) + "…" : p.Value), p.Note ? el("small", {}, p.Note) : null)));
 	return el("table", { class: "parts" }, el("caption", { class: "hidden" }, caption), el("tbody", {}, ...rows));
 }
 

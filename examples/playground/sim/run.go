@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
 	"math"
 	"strconv"
 	"time"
@@ -19,6 +22,8 @@ type Run struct {
 	settings Settings // the values as they stand now; Script as far as it is known
 	played   int      // actions of the script that have happened
 
+	keys   [2]noted // by sender, if sealed
+	plain  []byte   // the payload that was sealed last
 	clock  ackbits.ManualClock
 	pair   *simnet.Pair
 	peers  [2]peer
@@ -54,6 +59,9 @@ const token = 0xA11CE0FBADC0FFEE
 func New(s Settings) (*Run, error) {
 	r := &Run{origin: s.Values, settings: s}
 	r.clock.Set(time.Unix(0, 0))
+	if err := r.makeKeys(); err != nil {
+		return nil, err
+	}
 	for side := Client; side <= Server; side++ {
 		session, err := ackbits.NewSession(r.config(side))
 		if err != nil {
@@ -76,10 +84,40 @@ func New(s Settings) (*Run, error) {
 	return r, nil
 }
 
+// noted is an AEAD that shows the run what it seals.
+type noted struct {
+	cipher.AEAD
+	run *Run
+}
+
+func (n noted) Seal(dst, nonce, plaintext, additionalData []byte) []byte {
+	n.run.plain = append(n.run.plain[:0], plaintext...)
+	return n.AEAD.Seal(dst, nonce, plaintext, additionalData)
+}
+
+// makeKeys makes a key for each direction. A game takes random ones; these follow
+// from the seed, so that the same bytes come again.
+func (r *Run) makeKeys() error {
+	for side := range r.keys {
+		key := binary.LittleEndian.AppendUint64(nil, r.settings.Seed)
+		key = binary.LittleEndian.AppendUint64(key, uint64(side))
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return err
+		}
+		aead, err := cipher.NewGCM(block)
+		if err != nil {
+			return err
+		}
+		r.keys[side] = noted{aead, r}
+	}
+	return nil
+}
+
 // config is that of a side's session.
 func (r *Run) config(side Side) ackbits.Config {
 	v := &r.settings.Values
-	return ackbits.Config{
+	cfg := ackbits.Config{
 		Token:     token,
 		Clock:     &r.clock,
 		Adaptive:  v[Adaptive] != 0,
@@ -89,6 +127,10 @@ func (r *Run) config(side Side) ackbits.Config {
 		EventRate: v[EventRate],
 		Backlog:   4096, // so that a burst of events waits rather than ends the session
 	}
+	if v[Sealed] != 0 {
+		cfg.Seal, cfg.Open = r.keys[side], r.keys[side.Other()]
+	}
+	return cfg
 }
 
 // link is the weather as it stands now, with the outages that begin within a
@@ -442,6 +484,9 @@ func (r *Run) launch(at time.Duration, d simnet.Direction, datagram []byte) {
 		panic("sim: a session sent what is no datagram: " + err.Error())
 	}
 	f.Header = h
+	if h.Sealed {
+		payload = r.plain // it is sent as soon as it was sealed
+	}
 	f.Plain = append(f.Plain, payload...)
 	var parts []Part
 	parts, f.Inner = DecodePayload(h.Type, f.Plain)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -21,7 +22,7 @@ func newRun(t require.TestingT, fragment string) *Run {
 }
 
 // allOptions are sets of options worth a run of each preset.
-var allOptions = []string{"", "&adaptive=0&bundle=0", "&ordered=1&wide=1", "&bundle=0&eventrate=2000"}
+var allOptions = []string{"", "&sealed=1", "&adaptive=0&bundle=0", "&ordered=1&wide=1&sealed=1", "&bundle=0&eventrate=2000"}
 
 func TestPresetsDeliverEachEventOnce(t *testing.T) {
 	for _, preset := range Presets {
@@ -282,6 +283,14 @@ func TestDecodingCoversEveryByte(t *testing.T) {
 				at = p.To
 			}
 			require.Equal(t, payload, at)
+			sealed := r.Settings().Values[Sealed] != 0
+			require.Equal(t, sealed, f.Sealed())
+			if sealed {
+				require.Len(t, f.Bytes, payload+len(f.Plain)+16)
+				require.False(t, len(f.Plain) > 3 && bytes.Contains(f.Bytes, f.Plain), "the payload is not to be read on the way")
+			} else {
+				require.Equal(t, f.Plain, f.Bytes[payload:])
+			}
 			at = 0
 			parts, inner := DecodePayload(f.Header.Type, f.Plain)
 			require.Equal(t, f.Inner, inner)

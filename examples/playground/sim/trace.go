@@ -63,7 +63,7 @@ type Flight struct {
 }
 
 // Sealed reports whether its payload is encrypted.
-func (f *Flight) Sealed() bool { return len(f.Bytes) > 0 && f.Bytes[0] >= 0x0C }
+func (f *Flight) Sealed() bool { return f.Header.Sealed }
 
 // Event is one event, from the moment it was handed to Send.
 type Event struct {

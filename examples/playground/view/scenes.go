@@ -51,7 +51,7 @@ var Scenes = []Scene{
 		"The client leaves: three Disconnects in a row, because none of them is ever acknowledged. The first that arrives ends the session at the server at once, instead of after five seconds of silence.",
 		"seed=1&loss=20&do=2:leave-0", 0.1, findLeave},
 	{"seal", "What sealing hides",
-		"Every payload is encrypted, and a changed bit anywhere is noticed. What stays in the clear is the header: who listens sees sizes, times and acknowledgements, but neither what is said nor which of it are events.",
+		"Every payload is encrypted, and a changed bit anywhere is noticed. The header stays in the clear: who listens sees types, sizes, times and acknowledgements, but not a byte of what is said.",
 		"seed=1&sealed=1&loss=3", 0.2, findSealed},
 }
 
