@@ -133,9 +133,9 @@ function zoom(by) { state.zoom = Math.max(1 / 8, Math.min(8, state.zoom * 2 ** (
 // hold up the page for longer than a part of a frame: then it is late.
 function advance(until, budget = Infinity) {
 	const start = performance.now();
-	until = Math.min(until, state.stopAt);
-	while (state.now < until && performance.now() - start < budget) state.now = ackbits.advance(Math.min(until, state.now + 50));
-	if (state.now >= state.stopAt) {
+	until = Math.round(Math.min(until, state.stopAt) * 1000) / 1000; // the library counts whole microseconds
+	while (until - state.now > 0.0005 && performance.now() - start < budget) state.now = ackbits.advance(Math.min(until, state.now + 50));
+	if (state.stopAt - state.now < 0.0005) {
 		const then = state.onStop;
 		state.stopAt = Infinity;
 		state.onStop = null;
@@ -157,7 +157,7 @@ function step(tick) {
 
 // frame draws what moves; the panels that only change follow a few times a second.
 function frame(now) {
-	const passed = Math.min(100, now - lastFrame);
+	const begun = performance.now(), passed = Math.min(100, now - lastFrame);
 	lastFrame = now;
 	if (state.playing) advance(state.now + passed * SPEEDS[state.speed], 9);
 	for (const d of diagrams) d.draw();
@@ -166,7 +166,8 @@ function frame(now) {
 		lastSlow = now;
 		refresh(false);
 	}
-	measure(now);
+	pace.work.push(performance.now() - begun);
+	if (pace.work.length > 300) pace.work.shift();
 	requestAnimationFrame(frame);
 }
 
@@ -196,13 +197,9 @@ function showEnds() {
 
 let HINT = [];
 
-// measure keeps the times of frames, for whoever wants to know how smooth it is.
-const pace = { times: [], last: 0 };
-function measure(now) {
-	pace.times.push(now - pace.last);
-	pace.last = now;
-	if (pace.times.length > 600) pace.times.shift();
-}
+// pace holds what the latest frames cost, in milliseconds of work, for whoever
+// wants to know how smooth it is, and when the page was ready.
+const pace = { work: [], ready: 0 };
 
 // ---- Wiring
 
@@ -288,6 +285,7 @@ function ready() {
 	$("main").hidden = false;
 	setSpeed(2);
 	openAddress(location.hash);
+	pace.ready = performance.now();
 	requestAnimationFrame(now => { lastFrame = now; frame(now); });
 }
 

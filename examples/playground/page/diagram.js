@@ -199,7 +199,7 @@ class Diagram {
 		}
 		for (const [key, lines] of strokes) {
 			g.strokeStyle = colors[key.replace(/[!=]/, "")];
-			g.globalAlpha = bright === false ? 0.16 : key.endsWith("!") ? 1 : crowded && !bright ? 0.55 : 0.8;
+			g.globalAlpha = bright === false ? 0.24 : key.endsWith("!") ? 1 : crowded && !bright ? 0.55 : 0.8;
 			g.lineWidth = bright ? 2.5 : key.endsWith("!") ? 2 : crowded ? 1 : 1.4;
 			g.setLineDash(key.endsWith("=") ? [4, 4] : []);
 			g.beginPath();

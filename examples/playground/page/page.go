@@ -29,11 +29,7 @@ const program = "github.com/ackbits/ackbits/examples/playground/wasm"
 // Build compiles the program to WebAssembly, with the Go that is installed, and
 // returns the page.
 func Build() ([]byte, error) {
-	wasm, err := compile()
-	if err != nil {
-		return nil, err
-	}
-	packed, err := pack(wasm)
+	packed, err := Program()
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +38,15 @@ func Build() ([]byte, error) {
 		return nil, err
 	}
 	return assemble(glue, packed)
+}
+
+// Program returns the WebAssembly as the page holds it: compressed.
+func Program() ([]byte, error) {
+	wasm, err := compile()
+	if err != nil {
+		return nil, err
+	}
+	return pack(wasm)
 }
 
 // compile returns the program, built in a folder of its own; Go's build cache

@@ -121,7 +121,7 @@ const windows = [];
 function buildWindows() {
 	for (const side of [0, 1]) {
 		const w = { side, head: el("span"), grid: el("div", { class: "cells", role: "group" }), cells: [], shown: "" };
-		const title = el("b", {}, side ? "The server's, of the client's datagrams" : "The client's, of the server's datagrams");
+		const title = el("b", {}, side ? "What the server has received" : "What the client has received");
 		$("windows").append(el("div", { class: "window", style: `--side: var(--${side ? "input" : "snapshot"})` }, el("div", { class: "cells-head" }, title, w.head), w.grid));
 		w.grid.addEventListener("click", e => {
 			const cell = e.target.closest(".cell");
@@ -181,9 +181,9 @@ function buildEvents() {
 	const list = el("div", { class: "event-list" });
 	$("events").append(el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}), el("div", { id: "events-axis" }), el("span", {})), list);
 	for (let i = 0; i < 12; i++) {
-		const row = { from: el("span"), svg: document.createElementNS("http://www.w3.org/2000/svg", "svg"), took: el("span", { class: "took" }) };
+		const row = { from: el("span"), svg: document.createElementNS("http://www.w3.org/2000/svg", "svg"), took: el("span", { class: "took" }), copies: el("span", { class: "hidden" }) };
 		row.svg.setAttribute("aria-hidden", "true");
-		row.button = el("button", { type: "button", class: "event-row", hidden: true, onclick: () => row.event && select({ run: state.run, kind: "event", side: row.event.From, number: row.event.Number }) }, row.from, row.svg, row.took);
+		row.button = el("button", { type: "button", class: "event-row", hidden: true, onclick: () => row.event && select({ run: state.run, kind: "event", side: row.event.From, number: row.event.Number }) }, row.from, row.copies, row.svg, row.took);
 		list.append(row.button);
 		eventRows.push(row);
 	}
@@ -203,7 +203,7 @@ function showEvents() {
 		row.took.style.color = e.Handed >= 0 ? "" : "var(--late)";
 		const selected = state.selected && state.selected.kind === "event" && state.selected.side === e.From && state.selected.number === e.Number;
 		row.button.setAttribute("aria-current", selected ? "true" : "false");
-		row.button.setAttribute("aria-label", `Event ${e.Number} of the ${PEERS[e.From]}: ${e.Copies.length} ${e.Copies.length === 1 ? "copy" : "copies"}, ${e.Handed >= 0 ? "handed over after " + row.took.textContent : "not there yet"}`);
+		row.copies.textContent = `, ${e.Copies.length} ${e.Copies.length === 1 ? "copy" : "copies"}, ${e.Handed >= 0 ? "handed over after" : "not there yet"} `;
 		let svg = `<line x1="0" x2="100%" y1="10" y2="10" stroke="var(--line)"/>`;
 		for (const c of e.Copies) {
 			const from = X(c.Sent - e.Sent), lost = c.Arrives < 0, to = X((lost ? c.Sent + (state.status[state.run].Values.rtt / 4) : Math.min(c.Arrives, state.now)) - e.Sent);

@@ -170,26 +170,26 @@ func (r *Run) Figures() []Figure {
 	events := r.sent[Client] + r.sent[Server]
 	handed := r.handed[Client] + r.handed[Server]
 	return []Figure{
-		{"time", "Virtual time", strconv.FormatInt(int64(r.Now()/time.Microsecond), 10) + " µs"},
-		{"sent", "Datagrams sent, client and server", two(r.datagrams)},
-		{"lost", "of these lost", two(r.lost)},
-		{"queue", "of these in the queue", two(r.queueLost)},
+		{"time", "Virtual time", formatTime(r.Now()) + " s"},
+		{"sent", "Datagrams sent, client, server", two(r.datagrams)},
+		{"lost", "lost on the way", two(r.lost)},
+		{"queue", "dropped by the queue", two(r.queueLost)},
 		{"twice", "arrived twice", two(r.twice)},
-		{"bytes", "Bytes, client and server", two(r.bytes)},
+		{"bytes", "Bytes, client, server", two(r.bytes)},
 		{"events", "Events sent", strconv.Itoa(events)},
 		{"handed", "handed over", strconv.Itoa(handed)},
 		{"copies", "copies of each", ratio(r.copies, events)},
-		{"needless", "copies that came for nothing", strconv.FormatUint(client.EventsDuplicate+server.EventsDuplicate, 10)},
+		{"needless", "copies for nothing", strconv.FormatUint(client.EventsDuplicate+server.EventsDuplicate, 10)},
 		{"refused", "no room for", strconv.Itoa(r.refused)},
-		{"p50", "Latency of events, p50", Milliseconds(r.latencies.quantile(500))},
+		{"p50", "Latency, p50", Milliseconds(r.latencies.quantile(500))},
 		{"p99", "p99", Milliseconds(r.latencies.quantile(990))},
 		{"p999", "p99.9", Milliseconds(r.latencies.quantile(999))},
 		{"max", "longest", Milliseconds(r.longest())},
-		{"rtt", "Smoothed RTT, client and server", Milliseconds(client.RTT) + ", " + Milliseconds(server.RTT)},
+		{"rtt", "Smoothed RTT, client, server", Milliseconds(client.RTT) + ", " + Milliseconds(server.RTT)},
 		{"outrun", "Acknowledgements outrun", two([2]int{int(client.AcksOutrun), int(server.AcksOutrun)})},
-		{"fates", "Datagrams known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
+		{"fates", "known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
 		{"state", "Sessions", r.state(Client) + ", " + r.state(Server)},
-		{"digest", "Digest of the transcript", hex(r.digest, 16)},
+		{"digest", "Digest of all", hex(r.digest, 16)},
 	}
 }
 
