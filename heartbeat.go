@@ -73,7 +73,7 @@ func (s *Session) expired(now int64) error {
 	if now-s.live.heardAt >= s.live.timeout {
 		return ErrTimeout
 	}
-	if first, ok := s.channel.waitsSince(); ok && s.live.stall >= 0 && now-first >= s.live.stall {
+	if first, ok := s.channel.sender.waitsSince(); ok && s.live.stall >= 0 && now-first >= s.live.stall {
 		return ErrStalled
 	}
 	return nil
@@ -81,7 +81,7 @@ func (s *Session) expired(now int64) error {
 
 // stallsAt returns when the session will end because of its oldest event.
 func (s *Session) stallsAt() int64 {
-	first, ok := s.channel.waitsSince()
+	first, ok := s.channel.sender.waitsSince()
 	if !ok || s.live.stall < 0 {
 		return math.MaxInt64
 	}
@@ -91,5 +91,5 @@ func (s *Session) stallsAt() int64 {
 // heartbeatDue reports whether a datagram must be sent for its acknowledgements
 // alone: after a silence, or when a burst would outrun them (R6).
 func (s *Session) heartbeatDue(now int64) bool {
-	return now-s.live.sentAt >= s.live.beat || s.channel.ackDue()
+	return now-s.live.sentAt >= s.live.beat || s.channel.receiver.ackDue()
 }

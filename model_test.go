@@ -118,7 +118,7 @@ type modelInbox struct {
 	have nums  // those received that are not before base
 }
 
-func (b *modelInbox) judge(z modelSizes, id int64) (v verdict, number int64) {
+func (b *modelInbox) judge(z modelSizes, id int64) (v idState, number int64) {
 	ahead := wrapped(id-b.base, z.ids)
 	switch {
 	case ahead < z.window:
@@ -205,6 +205,7 @@ type model struct {
 	base       int          // of events, the oldest undelivered
 	oldestAt   int64        // when it became that
 	budget     int64        // when all copies will have been paid
+	owed       int64        // when the oldest event last went though they were not
 	copies     int64        // bytes of copies, ever
 
 	sampled     bool
@@ -348,7 +349,7 @@ func (m *model) next() (i int, ok bool) {
 		return 0, false
 	}
 	if i, ok := m.resend(); ok && !m.closing &&
-		(m.asOf >= m.affordable() || i == m.base && m.asOf-m.events[i].last >= int64(time.Second)) {
+		(m.asOf >= m.affordable() || i == m.base && m.asOf-max(m.events[i].last, m.owed) >= int64(time.Second)) {
 		return i, true
 	}
 	return m.fresh()
@@ -362,6 +363,9 @@ func (m *model) carry(i int) {
 		m.stats.EventsResent++
 		m.copies += int64(4 + len(e.data))
 		if m.cfg.EventRate != 0 {
+			if m.asOf < m.affordable() {
+				m.owed = m.now
+			}
 			m.budget = max(m.budget, m.now) + m.cost(len(e.data))
 		}
 	} else {

@@ -85,13 +85,13 @@ func (p *actor) refuseSealed(reason error, datagram []byte) {
 		want.Replayed++
 	}
 	want.Rejected++
-	tracker, live := p.s.channel.received, p.s.live
+	tracker, live := p.s.channel.receiver.tracker, p.s.live
 	in, err := p.s.Receive(slices.Clone(datagram))
 	require.Equal(p.tb, reason, err)
 	require.Zero(p.tb, in)
 	require.Equal(p.tb, want, p.s.Stats())
 	require.Equal(p.tb, window, *p.s.sealing)
-	require.Equal(p.tb, tracker, p.s.channel.received)
+	require.Equal(p.tb, tracker, p.s.channel.receiver.tracker)
 	require.Equal(p.tb, live, p.s.live)
 }
 
@@ -368,8 +368,8 @@ func TestKeyIsExhausted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, _ := sealedDuo(t, Config{})
 			c := &a.s.channel
-			c.sent.first, c.sent.open, c.sent.count, c.sent.top = 1<<28-1, 1<<28-1, 1<<28-1, 1<<28-2
-			c.stats.DatagramsSent, c.stats.Delivered = 1<<28-1, 1<<28-1
+			c.sender.log.first, c.sender.log.open, c.sender.log.count, c.sender.log.top = 1<<28-1, 1<<28-1, 1<<28-1, 1<<28-2
+			c.sender.stats.DatagramsSent, c.sender.stats.Delivered = 1<<28-1, 1<<28-1
 			drop(a.emitSealed(TypeInput, "the last"))
 			a.wantAlive()
 			next(a)
@@ -380,8 +380,8 @@ func TestKeyIsExhausted(t *testing.T) {
 	t.Run("farewell", func(t *testing.T) {
 		a, _ := sealedDuo(t, Config{})
 		c := &a.s.channel
-		c.sent.first, c.sent.open, c.sent.count, c.sent.top = 1<<28-2, 1<<28-2, 1<<28-2, 1<<28-3
-		c.stats.DatagramsSent, c.stats.Delivered = 1<<28-2, 1<<28-2
+		c.sender.log.first, c.sender.log.open, c.sender.log.count, c.sender.log.top = 1<<28-2, 1<<28-2, 1<<28-2, 1<<28-3
+		c.sender.stats.DatagramsSent, c.sender.stats.Delivered = 1<<28-2, 1<<28-2
 		a.s.Close()
 		require.Len(t, a.flush(), 2, "of three Disconnects")
 		a.wantErr(ErrClosed)
@@ -391,7 +391,7 @@ func TestKeyIsExhausted(t *testing.T) {
 		k := a.emitSealed(TypeInput, "x")
 		forged := slices.Clone(k.bytes)
 		forged[20]++
-		b.s.channel.stats.Forged = 1<<36 - 2
+		b.s.channel.receiver.stats.Forged = 1<<36 - 2
 		require.Equal(t, ErrForged, b.hand(forged))
 		b.wantAlive()
 		require.Equal(t, ErrForged, b.hand(forged))

@@ -55,7 +55,7 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	}
 	payload, err := in.parse(datagram)
 	if err != nil || datagram[0] != s.format || in.Token != s.token {
-		s.channel.stats.Rejected++
+		s.channel.receiver.stats.Rejected++
 		return Incoming{}, s.refusal(datagram, err)
 	}
 	if s.sealing != nil {
@@ -97,20 +97,20 @@ func (s *Session) refusal(datagram []byte, err error) error {
 // open opens a datagram of a sealed session.
 func (s *Session) open(datagram, payload []byte, seq uint16) (plain []byte, err error) {
 	if len(datagram) < s.sealing.least() {
-		s.channel.stats.Rejected++
+		s.channel.receiver.stats.Rejected++
 		return nil, ErrShort
 	}
 	plain, err = s.sealing.open(datagram, payload, seq)
 	if err == nil {
 		return plain, nil
 	}
-	s.channel.stats.Rejected++
+	s.channel.receiver.stats.Rejected++
 	if err == ErrReplayed {
-		s.channel.stats.Replayed++
+		s.channel.receiver.stats.Replayed++
 		return nil, err
 	}
-	s.channel.stats.Forged++
-	if s.channel.stats.Forged >= maxForged {
+	s.channel.receiver.stats.Forged++
+	if s.channel.receiver.stats.Forged >= maxForged {
 		s.channel.end(s.live.reason(ErrKeyExhausted))
 	}
 	return nil, err
@@ -150,19 +150,18 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 		return dst, 0, s.channel.err
 	}
 	carries := s.bundle && t > TypeAccept // a server looks for a Connect from strangers (R12)
-	if carries && s.channel.adapt != nil {
-		s.channel.adapt.noteCarrier(now)
-		s.channel.stirred = true
+	if carries {
+		s.channel.carrierSent(now)
 	}
 	var h Header
 	s.assign(&h, t, now)
 	limit := s.maxPayload - len(payload) - bundleOverhead
-	if !carries || !s.channel.fits(limit, bundle, now) {
+	if !carries || !s.channel.sender.fits(limit, bundle, now) {
 		return s.finish(dst, append(h.appendTo(dst), payload...)), h.Sequence, nil
 	}
 	h.Type = TypeBundle
 	out = append(h.appendTo(dst), byte(t))
-	out = s.channel.appendDueEvents(out, h.Sequence, limit, bundle, now)
+	out = s.channel.appendEvents(out, h.Sequence, limit, bundle, now)
 	return s.finish(dst, append(out, payload...)), h.Sequence, nil
 }
 
@@ -188,10 +187,10 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 
 // appendDue appends the next datagram of what was due at asOf, sent now.
 func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
-	if asOf < s.channel.quietUntil && !s.channel.stirred || s.channel.err != nil {
+	if asOf < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
 		return dst, false
 	}
-	s.channel.judge(now)
+	s.channel.sender.judge(now)
 	if s.live.draining && asOf >= s.live.leaveBy {
 		s.leave(now)
 	}
@@ -202,10 +201,10 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 		s.channel.end(reason)
 		return dst, false
 	}
-	events := s.channel.eventsDue(asOf)
+	events := s.channel.sender.eventsDue(asOf)
 	if !events && !s.heartbeatDue(asOf) {
-		s.channel.quietUntil = min(s.dueAt(), s.channel.judgeFrom)
-		s.channel.stirred = false
+		s.channel.quietUntil = min(s.dueAt(), s.channel.sender.judgeAt)
+		s.channel.recheck = false
 		return dst, false
 	}
 	if s.exhausted() {
@@ -217,16 +216,16 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 	return s.appendEmpty(dst, TypeHeartbeat, now), true
 }
 
-// dueAt returns when something will be due, if nothing is stirred until then.
+// dueAt returns when something will be due, if nothing comes up until then.
 func (s *Session) dueAt() int64 {
 	at := min(s.live.timesOutAt(), s.stallsAt(), s.live.beatsAt())
 	if s.live.draining {
 		at = min(at, s.live.leaveBy)
 	}
-	if events, ok := s.channel.nextEvents(s.time.now); ok {
+	if events, ok := s.channel.sender.nextEvents(s.time.now); ok {
 		at = min(at, events)
 	}
-	if s.channel.ackDue() {
+	if s.channel.receiver.ackDue() {
 		at = min(at, s.time.now)
 	}
 	return at
@@ -239,7 +238,7 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
 		return dst, false
-	case s.live.farewell == farewells && s.channel.outbox.freshDue():
+	case s.live.farewell == farewells && s.channel.sender.freshDue(now):
 		return s.appendEvents(dst, now), true
 	case s.live.farewell > 0:
 		s.live.farewell--
@@ -253,7 +252,7 @@ func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
 	var h Header
 	s.assign(&h, TypeEvent, now)
-	return s.finish(dst, s.channel.appendDueEvents(h.appendTo(dst), h.Sequence, s.maxPayload, ownDatagram, now))
+	return s.finish(dst, s.channel.appendEvents(h.appendTo(dst), h.Sequence, s.maxPayload, ownDatagram, now))
 }
 
 // appendEmpty appends a datagram without payload.
@@ -265,7 +264,7 @@ func (s *Session) appendEmpty(dst []byte, t Type, now int64) []byte {
 
 // assign numbers a datagram and fills in its header.
 func (s *Session) assign(h *Header, t Type, now int64) {
-	s.channel.assign(h, t, now)
+	s.channel.nextHeader(h, t, now)
 	h.Token = s.token
 	h.Sealed = s.sealing != nil
 	s.live.sentAt = now
@@ -275,9 +274,9 @@ func (s *Session) assign(h *Header, t Type, now int64) {
 // session; one that was leaving has left.
 func (s *Session) exhausted() bool {
 	switch {
-	case s.channel.halfway():
+	case s.channel.sender.halfway():
 		s.channel.end(s.live.reason(ErrStalled))
-	case s.sealing != nil && s.channel.sent.count >= maxSealed:
+	case s.sealing != nil && s.channel.sender.log.count >= maxSealed:
 		s.channel.end(s.live.reason(ErrKeyExhausted))
 	default:
 		return false
@@ -289,9 +288,9 @@ func (s *Session) exhausted() bool {
 // its bytes.
 func (s *Session) finish(dst, out []byte) []byte {
 	if s.sealing != nil {
-		out = s.sealing.seal(out, len(dst), s.channel.sent.count-1)
+		out = s.sealing.seal(out, len(dst), s.channel.sender.log.count-1)
 	}
-	s.channel.stats.BytesSent += uint64(len(out) - len(dst))
+	s.channel.sender.stats.BytesSent += uint64(len(out) - len(dst))
 	return out
 }
 
@@ -368,7 +367,7 @@ func (s *Session) Shutdown(patience time.Duration) {
 func (s *Session) leave(now int64) {
 	s.live.leave(now)
 	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
-	s.channel.outbox.due = idSet{}
+	s.channel.sender.outbox.due = idSet{}
 }
 
 // closed returns the reason for which nothing can be sent.
@@ -391,7 +390,7 @@ func (s *Session) closed() error {
 // after the end, for good.
 func (s *Session) Undelivered() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		s.channel.outbox.waiting(s.ordered, yield)
+		s.channel.sender.outbox.waiting(s.ordered, yield)
 	}
 }
 
@@ -401,17 +400,17 @@ func (s *Session) Err() error { return s.channel.err }
 
 // RTT returns the smoothed round trip time (RFC 6298); 0 before the first
 // sample.
-func (s *Session) RTT() time.Duration { return time.Duration(s.channel.rtt.Smoothed()) }
+func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
 
 // MaxPayload returns how many bytes an application datagram may carry.
 func (s *Session) MaxPayload() int { return s.maxPayload }
 
 // MaxEvent returns how many bytes an event may have.
-func (s *Session) MaxEvent() int { return s.channel.maxEvent }
+func (s *Session) MaxEvent() int { return s.channel.sender.maxEvent }
 
 // InFlight returns how many events are not known to be delivered, those included
 // that were not sent yet. After the end it tells how many stayed so.
-func (s *Session) InFlight() int { return s.channel.outbox.undelivered }
+func (s *Session) InFlight() int { return s.channel.sender.outbox.undelivered }
 
 // Room returns how many events Send takes before it ends the session with
 // ErrUnacknowledged, for callers who would rather slow down; 0 once the session

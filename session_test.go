@@ -388,7 +388,7 @@ func TestCustomDelaysHold(t *testing.T) {
 	p.wantNothing()
 	p.send("x")
 	p.wantEventsOut(0)
-	require.False(t, p.s.channel.stirred)
+	require.False(t, p.s.channel.recheck)
 	p.advance(7*ms - 1)
 	p.wantNothing()
 	p.advance(1)
@@ -1207,9 +1207,9 @@ func TestEndedSessionKeepsNoEvents(t *testing.T) {
 		require.Equal(t, ErrTimeout, err)
 	}
 	p.wantInFlight(200)
-	o := p.s.channel.outbox
+	o := p.s.channel.sender.outbox
 	require.Equal(t, outbox{fresh: 200, end: 200, undelivered: 200, events: o.events, bytes: o.bytes}, o, "but what Undelivered yields")
-	require.Zero(t, p.s.channel.inbox)
+	require.Zero(t, p.s.channel.receiver.inbox)
 }
 
 // Fault: old counters leaked into the next connection.

@@ -105,7 +105,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 		e.s = s
 		e.m = newModel(cfg, start, wc.seqs[i], wc.seqs[1-i], wc.events[i], wc.events[1-i])
 		e.m.remembers = func(number int64) bool {
-			known := s.channel.sent.remembered(number)
+			known := s.channel.sender.log.remembered(number)
 			// R9: it has to be while it has no fate, or less than 256 newer ones; a
 			// delivered one has nothing to tell any more.
 			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
@@ -123,17 +123,17 @@ func newWalk(t walkT, wc walkConfig) *walk {
 // those of a session that has run for long.
 func beginAt(s *Session, seq, peerSeq, event, peerEvent, run int64) {
 	c := &s.channel
-	c.sent.first, c.sent.open, c.sent.count = seq, seq, seq
-	c.sent.top = seq - 1
-	c.received.next = uint16(peerSeq)
+	c.sender.log.first, c.sender.log.open, c.sender.log.count = seq, seq, seq
+	c.sender.log.top = seq - 1
+	c.receiver.tracker.next = uint16(peerSeq)
 	if s.sealing != nil {
 		s.sealing.newest, s.sealing.opened.next = peerSeq-1, uint16(peerSeq)
 	}
-	c.outbox.base, c.outbox.fresh, c.outbox.end = event, event, event
-	c.inbox.ids.base = uint16(peerEvent)
-	c.outbox.firstRun, c.outbox.endRun = run, run
+	c.sender.outbox.base, c.sender.outbox.fresh, c.sender.outbox.end = event, event, event
+	c.receiver.inbox.ids.base = uint16(peerEvent)
+	c.sender.outbox.log.first, c.sender.outbox.log.end = run, run
 	at := cursor{run: run}
-	c.outbox.resends, c.outbox.near, c.outbox.far = at, at, at
+	c.sender.outbox.log.retransmits, c.sender.outbox.log.near, c.sender.outbox.log.far = at, at, at
 }
 
 func (w *walk) fatalf(format string, args ...any) {
@@ -401,11 +401,11 @@ func (w *walk) unchanged(before, after *Session) {
 	b, a := *before, *after
 	for _, s := range []*Session{&b, &a} {
 		s.time = timeline{}
-		s.channel.stats.Rejected, s.channel.stats.Forged, s.channel.stats.Replayed = 0, 0, 0
+		s.channel.receiver.stats.Rejected, s.channel.receiver.stats.Forged, s.channel.receiver.stats.Replayed = 0, 0, 0
 		s.sealing = nil
-		s.channel.inbox.parsed = nil
-		s.channel.rejected = rejection{}
-		s.channel.accept = nil
+		s.channel.receiver.inbox.parsed = nil
+		s.channel.receiver.rejected = rejection{}
+		s.channel.receiver.accept = nil
 	}
 	if !reflect.DeepEqual(b, a) {
 		w.fatalf("I5: an error changed\n%+v to\n%+v", b, a)
@@ -568,8 +568,8 @@ func (w *walk) undelivered(i int) {
 // bounded checks that memory is bounded by the limits, whatever came (I5).
 func (w *walk) bounded(i int, s *Session) {
 	c := &s.channel
-	if len(c.sent.stamps) > maxRememberedSent || len(c.outcomes.ring) > maxOutcomes ||
-		len(c.outbox.events) > 2*(c.maxUnacked+nearSpan) || waitingIn(&c.inbox) > nearSpan-1 || c.inbox.reorder != nil && len(c.inbox.reorder.order) > 2*nearSpan {
+	if len(c.sender.log.stamps) > maxRememberedSent || len(c.sender.outcomes.ring) > maxOutcomes ||
+		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+nearSpan) || waitingIn(&c.receiver.inbox) > nearSpan-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*nearSpan {
 		w.fatalf("I5: memory of %d is not bounded", i)
 	}
 }
@@ -981,10 +981,10 @@ func FuzzWalk(f *testing.F) {
 // is changed behind the model's back is found out.
 func TestWalkNoticesALie(t *testing.T) {
 	for name, lie := range map[string]func(s *Session){
-		"acknowledgement": func(s *Session) { s.channel.received.Receive(7) },
-		"counter":         func(s *Session) { s.channel.stats.Stale++ },
+		"acknowledgement": func(s *Session) { s.channel.receiver.tracker.Receive(7) },
+		"counter":         func(s *Session) { s.channel.receiver.stats.Stale++ },
 		"time":            func(s *Session) { s.live.sentAt++ },
-		"event":           func(s *Session) { s.channel.outbox.add([]byte("x")) },
+		"event":           func(s *Session) { s.channel.sender.outbox.add([]byte("x")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &catcher{}
