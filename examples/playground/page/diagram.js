@@ -45,6 +45,7 @@ class Diagram {
 
 	click(at) {
 		const hit = this.hit(at);
+		if (hit) pause(); // to read in peace
 		if (hit) select({ run: this.run, kind: "flight", id: hit.id });
 		else select(null);
 		chooseRun(this.run);

@@ -121,7 +121,7 @@ const windows = [];
 function buildWindows() {
 	for (const side of [0, 1]) {
 		const w = { side, head: el("span"), grid: el("div", { class: "cells", role: "group" }), cells: [], shown: "" };
-		const title = el("b", {}, side ? "What the server has received" : "What the client has received");
+		const title = el("b", {}, side ? "The server has received" : "The client has received");
 		$("windows").append(el("div", { class: "window", style: `--side: var(--${side ? "input" : "snapshot"})` }, el("div", { class: "cells-head" }, title, w.head), w.grid));
 		w.grid.addEventListener("click", e => {
 			const cell = e.target.closest(".cell");
@@ -156,7 +156,7 @@ function showWindows() {
 		}
 		const missing = [];
 		for (let i = 0; i < n; i++) {
-			const seq = p.Ack - i & 65535, is = p.Cells[i], cell = w.cells[seq % n], filled = again && is === "1" && +cell.dataset.seq === seq && "xo".includes(cell.dataset.is);
+			const seq = p.Ack - i & 65535, is = p.Cells[i], cell = w.cells[((p.Ack - i) % n + n) % n], filled = again && is === "1" && +cell.dataset.seq === seq && "xo".includes(cell.dataset.is);
 			if (is === "x" || is === "o") missing.push(seq);
 			if (+cell.dataset.seq !== seq || cell.dataset.is !== is || i < 2) {
 				cell.className = "cell" + (i === 0 ? " ack" : "") + (filled ? " filled" : "");
@@ -198,7 +198,7 @@ function showEvents() {
 		const e = row.event = events[i];
 		row.button.hidden = !e;
 		if (!e) return;
-		row.from.textContent = `#${e.Number} of ${PEERS[e.From]}`;
+		row.from.textContent = `#${e.Number} ${PEERS[e.From]}`;
 		row.took.textContent = e.Handed >= 0 ? (e.Handed - e.Sent).toFixed(1) + " ms" : "waits";
 		row.took.style.color = e.Handed >= 0 ? "" : "var(--late)";
 		const selected = state.selected && state.selected.kind === "event" && state.selected.side === e.From && state.selected.number === e.Number;

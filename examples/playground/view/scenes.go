@@ -39,7 +39,7 @@ var Scenes = []Scene{
 		"A datagram is held back, and a newer one overtakes it: the server's window shows a hole. When it comes after all, its bit is set, and the server's next datagram tells the client so.",
 		"seed=1&reorder=6&by=45&cevents=0&sevents=0", 0.1, findGap},
 	{"again", "A lost event comes again",
-		"The datagram with this event is lost, so no acknowledgement names it while later ones are named. That is evidence enough: the client sends the event again in its next input, long before any fixed delay has passed.",
+		"The datagram with this event is lost, so no acknowledgement names it while later ones are named. That is evidence enough: the client sends the event again at once, instead of waiting for a fixed delay.",
 		"seed=1&sevents=0&cevents=20&do=1.5:cut-60", 0.2, findAgain},
 	{"outrun", "Why 33 acknowledgements can be outrun",
 		"At 250 inputs a second a header names the last 132 ms, and here a burst swallows the server's datagrams for longer: what arrived meanwhile is named by none that gets through, and the client takes it for lost. The second run has Wide on, whose 65 acknowledgements reach back over the gap.",

@@ -4,17 +4,13 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
-	"image"
-	"image/color/palette"
-	"image/draw"
-	"image/png"
 	"os"
 	"path/filepath"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/ackbits/ackbits/examples/playground/browser"
@@ -39,14 +35,15 @@ const look = `(() => {
 })()`
 
 var shots = []shot{
-	{"playground", 1440, 900, false, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.4", look},
-	{"playground-dark", 1440, 900, true, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.4", look},
-	{"playground-phone", 390, 844, false, true, "#seed=7&loss=8&jitter=8&dup=2&t=6.4", look},
+	{"playground", 1440, 900, false, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.42", look},
+	{"playground-dark", 1440, 900, true, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.42", look},
+	{"playground-phone", 390, 844, false, true, "#seed=7&loss=8&jitter=8&dup=2&t=6.42", look},
 	{"playground-compare", 1440, 1250, false, false, "#seed=3&loss=10&sevents=20&vs=none&t=12.5", `pause()`},
 }
 
 func main() {
 	dir := flag.String("dir", "../../../docs", "the `folder` for the pictures")
+	flag.StringVar(&format, "format", "webp", "webp, jpeg or png")
 	flag.Parse()
 	if err := run(*dir); err != nil {
 		fmt.Fprintln(os.Stderr, "pictures:", err)
@@ -74,7 +71,7 @@ func run(dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		file := filepath.Join(dir, s.name+".png")
+		file := filepath.Join(dir, s.name+"."+format)
 		if err := os.WriteFile(file, picture, 0o644); err != nil {
 			return err
 		}
@@ -111,27 +108,11 @@ func (s shot) take(b *browser.Browser, address string) ([]byte, error) {
 	if _, err := browser.Eval[bool](t, "new Promise(done => { "+s.prepare+"; setTimeout(() => done(true), 400); })"); err != nil {
 		return nil, err
 	}
-	picture, err := chromedp.Run(t.Ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		return nil, err
-	}
-	return smaller(picture)
+	picture, err := chromedp.Call(t.Ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormat(format), Quality: &quality})
+	return picture.Data, err
 }
 
-// smaller reduces a picture to a palette, if that makes it smaller: a page has
-// few colours.
-func smaller(picture []byte) ([]byte, error) {
-	img, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		return nil, err
-	}
-	small := image.NewPaletted(img.Bounds(), palette.Plan9)
-	_ = small
-	_ = draw.Src
-	var b bytes.Buffer
-	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&b, img); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
+var (
+	format  string
+	quality int64 = 88 // letters still have no halos
+)
