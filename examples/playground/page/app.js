@@ -211,7 +211,7 @@ function wire() {
 	$("speed").oninput = e => setSpeed(+e.target.value);
 	$("zoom-in").onclick = () => zoom(1);
 	$("zoom-out").onclick = () => zoom(-1);
-	for (const b of document.querySelectorAll("[data-verb]")) b.onclick = () => { act(b.dataset.verb, +b.dataset.value); if (!state.playing) say("Done; it shows when the game goes on"); };
+	for (const b of document.querySelectorAll("[data-verb]")) b.onclick = () => { const from = $(b.dataset.from); if (from && !from.reportValidity()) return; act(b.dataset.verb, +(from ? from.value : b.dataset.value)); if (!state.playing) say("Done; it shows when the game goes on"); };
 	$("share").onclick = () => copy($("share"), location.href.split("#")[0] + "#" + state.address + (state.now > 0 ? `&t=${(Math.floor(state.now * 1000) / 1e6)}` : ""));
 	$("check-copy").onclick = () => copy($("check-copy"), checkCommand());
 	$("theme").onclick = () => {

@@ -11,9 +11,10 @@ const samples = [[], []];
 function readSamples() {
 	for (let run = 0; run < state.runs; run++) {
 		const have = samples[run];
-		for (const row of json(ackbits.samples(run, have.length))) {
+		for (const row of json(ackbits.samples(run, have.length ? have.at(-1).at : -1))) {
 			have.push(Object.fromEntries(COLUMNS.map((name, i) => [name, row[i]])));
 		}
+		while (have.length && have[0].at < state.now - 2 * MINUTE) have.shift();
 	}
 }
 

@@ -128,8 +128,13 @@ class Diagram {
 		this.drawFrame(g, w, h);
 		const chosen = state.selected && state.selected.run === this.run, dim = chosen && this.bright().size > 0;
 		g.lineCap = "round";
+		g.save();
+		g.beginPath(); // nothing beyond the lifelines' beginning
+		this.vertical ? g.rect(0, this.start - 8, w, h) : g.rect(this.start - 8, 0, w, h);
+		g.clip();
 		for (const bright of dim ? [false, true] : [true]) this.drawFlights(g, dim ? bright : null);
 		this.drawEvents(g);
+		g.restore();
 		this.drawHeads(g, dim);
 		this.drawTip(g, w, h);
 	}
@@ -258,7 +263,7 @@ class Diagram {
 		g.textBaseline = "middle";
 		for (const f of flying) {
 			const on = (state.now - f.sent) / Math.max(f.arrives - f.sent, 1e-6), [x, y] = this.place(state.now, f.from ? 1 - on : on);
-			g.globalAlpha = dim && !ids.has(f.id) ? 0.25 : 1;
+			g.globalAlpha = dim && !ids.has(f.id) ? 0.5 : 1;
 			g.fillStyle = colors[f.looks[1]];
 			g.beginPath();
 			if (small) { g.arc(x, y, 3, 0, 7); g.fill(); continue; }

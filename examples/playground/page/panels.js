@@ -28,7 +28,8 @@ function buildSettings() {
 		group("The link, in both directions", "link", presets),
 		group("What the peers send", "load"),
 		buildOptions(),
-		el("fieldset", {}, el("legend", {}, "Chance"), el("div", { class: "field" }, el("label", { for: "seed" }, "Seed"), seed)),
+		el("fieldset", {}, el("legend", {}, "Chance"), el("div", { class: "field" }, el("label", { for: "seed" }, "Seed"), seed),
+			el("button", { type: "button", id: "reseed", onclick: () => settle("seed=" + (BigInt(state.parsed.Seed) + 1n & 0xFFFFFFFFFFFFFFFFn)) }, "The next seed")),
 		help);
 	body.addEventListener("focusin", e => { help.textContent = e.target.dataset.help || ""; });
 	body.addEventListener("pointerover", e => { if (e.target.closest("[data-help]")) help.textContent = e.target.closest("[data-help]").dataset.help; });

@@ -17,6 +17,7 @@ type tally struct {
 	happened, ticked uint64 // datagrams sent or arrived and sessions ended; ticks
 
 	longestFlight time.Duration
+	forgotten     int // arrivals of flights that are not remembered
 
 	datagrams, bytes, lost, queueLost, twice [2]int // by sender
 	copies                                   int    // of events, by both sides

@@ -52,6 +52,7 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 			r.Advance(15 * time.Second)
 			oldest, count := r.Oldest()
 			require.Zero(t, oldest, "all is remembered")
+			require.Zero(t, r.forgotten, "all was foretold")
 			var sent, lost, twice, acked, copies, received [2]int
 			var verdicts [2][GotRefused + 1]int
 			for id := range count {
@@ -192,6 +193,29 @@ func TestLeaving(t *testing.T) {
 	at, reason = r.Ended(Server)
 	require.Equal(t, 1030*time.Millisecond, at)
 	require.ErrorContains(t, reason, "left")
+}
+
+// Datagrams may wait in a queue for longer than they are remembered.
+func TestQueueLongerThanMemory(t *testing.T) {
+	r := newRun(t, "rate=1&queue=1024&client=250&server=250&cevents=0&sevents=0")
+	r.Advance(2 * time.Minute)
+	require.Positive(t, r.forgotten)
+}
+
+// The extremes of every setting can be played.
+func TestExtremes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Default()
+		for f, info := range Infos {
+			s.Values[f] = rapid.SampledFrom([]int{info.Min, info.Default, info.Default, info.Max}).Draw(t, info.Key)
+		}
+		r, err := New(s)
+		require.NoError(t, err)
+		r.Advance(1500 * time.Millisecond)
+		require.NoError(t, r.Do(VerbBurst, 2000))
+		r.Advance(2500 * time.Millisecond)
+		require.Zero(t, r.forgotten)
+	})
 }
 
 func TestSettingsInAnAddress(t *testing.T) {

@@ -392,11 +392,13 @@ func typeOf(f *sim.Flight) string {
 	return f.Header.Type.String()
 }
 
-// Samples returns a run's samples from the n-th on.
-func (b *Board) Samples(i, n int) []byte {
-	samples := b.runs[i].Samples()
-	rows := make([][]float64, 0, max(0, len(samples)-n))
-	for _, s := range samples[min(n, len(samples)):] {
+// Samples returns a run's samples of after a time.
+func (b *Board) Samples(i int, after time.Duration) []byte {
+	rows := [][]float64{}
+	for _, s := range b.runs[i].Samples() {
+		if s.At <= after {
+			continue
+		}
 		rows = append(rows, []float64{ms(s.At),
 			float64(s.Datagrams[0]), float64(s.Datagrams[1]), float64(s.Lost[0]), float64(s.Lost[1]), float64(s.Bytes[0]), float64(s.Bytes[1]),
 			float64(s.Events), float64(s.Handed), float64(s.Copies), ms(s.P50), ms(s.P99), ms(s.RTT[0]), ms(s.RTT[1])})

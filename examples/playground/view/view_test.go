@@ -114,7 +114,7 @@ func TestNothingIsNull(t *testing.T) {
 	b.Advance(0)
 	require.NotContains(t, string(b.Status(0)), "null")
 	require.NotContains(t, string(b.Flight(0, 0)), "null")
-	require.NotContains(t, string(b.Samples(0, 9)), "null")
+	require.NotContains(t, string(b.Samples(0, time.Hour)), "null")
 	require.NotContains(t, string(Parse("")), "null")
 	b = start(t, "")
 	b.Advance(time.Second)

@@ -38,7 +38,7 @@ func main() {
 
 		"address":   text(func([]js.Value) []byte { return []byte(board.Address()) }),
 		"status":    text(func(a []js.Value) []byte { return board.Status(a[0].Int()) }),
-		"samples":   text(func(a []js.Value) []byte { return board.Samples(a[0].Int(), a[1].Int()) }),
+		"samples":   text(func(a []js.Value) []byte { return board.Samples(a[0].Int(), duration(a[1])) }),
 		"latencies": text(func(a []js.Value) []byte { return board.Latencies(a[0].Int(), duration(a[1]), a[2].Int()) }),
 		"flight":    text(func(a []js.Value) []byte { return board.Flight(a[0].Int(), a[1].Int()) }),
 		"event": text(func(a []js.Value) []byte {
