@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,25 @@ func TestStartsFromAFile(t *testing.T) {
 	ready := eval[float64](t, tab, `pace.ready`)
 	t.Logf("ready after %.0f ms", ready)
 	require.Less(t, ready, 4000.0, "a second on a machine that does nothing else")
+}
+
+// What the command writes is the page that is tested here, and what it serves.
+func TestCommandWritesThePage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.html")
+	cmd := exec.Command("go", "run", "./examples/playground", "-out", file)
+	cmd.Dir = filepath.Join("..", "..", "..")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	server := httptest.NewServer(page.Handler(written))
+	defer server.Close()
+	tab, err := chromium.Tab()
+	require.NoError(t, err)
+	defer tab.Close()
+	require.NoError(t, tab.Load(server.URL+"/#loss=5"))
+	until(t, tab, `state.now > 20`)
+	require.Empty(t, tab.Complaints())
 }
 
 func TestProgramIsSmall(t *testing.T) {
@@ -253,6 +273,43 @@ func TestClickOnADatagramShowsItsBytes(t *testing.T) {
 		until(t, tab, `state.selected.kind === "flight"`)
 		tab.Close()
 	}
+}
+
+func TestClickOnAnEventsMark(t *testing.T) {
+	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=10&t=2.03")
+	at := eval[[]float64](t, tab, `(() => { scrollTo(0, 0); const d = diagrams[0]; d.draw(); const r = d.canvas.getBoundingClientRect(), [x, y] = d.marks.find(([x]) => x < d.end - 60); return [r.left + x, r.top + y]; })()`)
+	require.NoError(t, tab.Do(chromedp.MouseClickXY(at[0], at[1])))
+	until(t, tab, `state.selected && state.selected.kind === "event" && state.lit.size > 0`)
+	click(t, tab, `.life button`)
+	until(t, tab, `state.selected.kind === "flight" && $("inspector").textContent.includes("Bytes, by field")`)
+}
+
+func TestTable(t *testing.T) {
+	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=10&t=2")
+	click(t, tab, "#listing summary")
+	until(t, tab, `document.querySelectorAll("#table tbody tr").length > 10`)
+	click(t, tab, "#table tbody tr:nth-child(3) button")
+	until(t, tab, `state.selected.kind === "flight"`)
+}
+
+func TestLookingBack(t *testing.T) {
+	tab := open(t, look{width: 1400, height: 900, still: true}, "#t=3")
+	at := eval[[]float64](t, tab, `(() => { scrollTo(0, 0); const r = diagrams[0].canvas.getBoundingClientRect(); return [r.left + 300, r.top + 150]; })()`)
+	require.NoError(t, tab.Do(chromedp.DragAndDropXY(at[0], at[1], at[0]+200, at[1])))
+	until(t, tab, `state.back > 50 && diagrams[0].flights.every(f => f.sent < state.now - state.back + 1)`)
+	click(t, tab, "#play")
+	until(t, tab, `state.back === 0 && state.now > 3000`)
+}
+
+func TestThemes(t *testing.T) {
+	tab := open(t, desktop, "")
+	light := eval[string](t, tab, `getComputedStyle(document.body).backgroundColor`)
+	click(t, tab, "#theme")
+	until(t, tab, `getComputedStyle(document.body).backgroundColor !== "`+light+`"`)
+	click(t, tab, "#theme")
+	until(t, tab, `getComputedStyle(document.body).backgroundColor === "`+light+`"`)
+	dark := open(t, look{width: 1400, height: 900, dark: true}, "")
+	require.NotEqual(t, light, eval[string](t, dark, `getComputedStyle(document.body).backgroundColor`))
 }
 
 func TestKeyboardAlone(t *testing.T) {

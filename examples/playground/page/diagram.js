@@ -14,6 +14,7 @@ class Diagram {
 		this.caption = el("p", { class: "caption" });
 		this.box = el("div", { class: "diagram", tabindex: "0", role: "group", "aria-roledescription": "time–sequence diagram", "aria-describedby": "hint" }, this.canvas, this.caption);
 		this.flights = [];
+		this.marks = []; // of events, for the pointer
 		this.pointer = null;
 		this.listen();
 	}
@@ -44,7 +45,12 @@ class Diagram {
 	}
 
 	click(at) {
-		const hit = this.hit(at);
+		const mark = this.mark(at), hit = this.hit(at);
+		if (mark) {
+			pause();
+			select({ run: this.run, kind: "event", side: mark.From, number: mark.Number });
+			return chooseRun(this.run);
+		}
 		if (hit) pause(); // to read in peace
 		if (hit) select({ run: this.run, kind: "flight", id: hit.id });
 		else select(null);
@@ -239,6 +245,7 @@ class Diagram {
 
 	// drawEvents marks when events were handed to Send and when they were handed over.
 	drawEvents(g) {
+		this.marks = [];
 		const status = state.status[this.run];
 		if (!status) return;
 		const chosen = state.selected && state.selected.run === this.run && state.selected.kind === "event" ? state.detail : null;
@@ -246,6 +253,7 @@ class Diagram {
 			for (const [t, way, color, full] of [[e.Sent, e.From, colors.event, false], [e.Handed, 1 - e.From, colors.good, true]]) {
 				if (t < 0 || t > state.now - state.back || t < state.now - state.back - this.span) continue;
 				const [x, y] = this.place(t, way), r = chosen ? 7 : 5;
+				this.marks.push([x, y, e]);
 				g.beginPath(); g.moveTo(x, y - r); g.lineTo(x + r, y); g.lineTo(x, y + r); g.lineTo(x - r, y); g.closePath();
 				g.fillStyle = full ? color : colors.panel; g.fill();
 				g.strokeStyle = color; g.lineWidth = 1.5; g.stroke();
@@ -277,16 +285,22 @@ class Diagram {
 	}
 
 	drawTip(g, w, h) {
-		const f = this.pointer && this.hit(this.pointer);
-		this.canvas.style.cursor = f ? "pointer" : "";
-		if (!f) return;
-		const text = describe(f);
+		const e = this.pointer && this.mark(this.pointer), f = this.pointer && this.hit(this.pointer);
+		this.canvas.style.cursor = e || f ? "pointer" : "";
+		if (!e && !f) return;
+		const text = e ? `Event #${e.Number} of the ${PEERS[e.From]} · ${e.Handed >= 0 ? "handed over after " + ms(e.Handed - e.Sent) : "not there yet"}` : describe(f);
 		g.font = "12px system-ui, sans-serif";
 		const wide = g.measureText(text).width + 16, x = Math.min(w - wide - 4, Math.max(4, this.pointer[0] - wide / 2)), y = this.pointer[1] > 60 ? this.pointer[1] - 34 : this.pointer[1] + 18;
 		g.fillStyle = colors.ink;
 		g.beginPath(); g.roundRect(x, y, wide, 22, 6); g.fill();
 		g.fillStyle = colors.bg; g.textAlign = "left"; g.textBaseline = "middle";
 		g.fillText(text, x + 8, y + 11.5);
+	}
+
+	// mark returns the event whose mark is at a point.
+	mark([x, y]) {
+		const found = this.marks.find(([mx, my]) => Math.hypot(x - mx, y - my) < 8);
+		return found && found[2];
 	}
 
 	// hit returns the datagram nearest to a point, if it is near.

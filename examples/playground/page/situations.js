@@ -21,7 +21,7 @@ function playScene(i) {
 	$("scene-body").textContent = scene.Text;
 	$("scene-next").textContent = i + 1 < scenes.length ? "Next" : "Done";
 	markScene();
-	begin(scene.Address);
+	begin(shot.Address);
 	setSpeed(SPEEDS.indexOf(SPEEDS.reduce((a, b) => Math.abs(b - scene.Speed) < Math.abs(a - scene.Speed) ? b : a)));
 	advance(shot.From);
 	state.stopAt = shot.To;

@@ -103,6 +103,11 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 					}
 				}
 				require.EqualValues(t, stats.EventsDelivered, delivered)
+				for event := range r.Session(side).Undelivered() {
+					e, ok := r.Event(side, r.number(side, event.ID))
+					require.True(t, ok)
+					require.Equal(t, never, e.AckedAt)
+				}
 				ack, bits, ok := r.Acks(side)
 				require.True(t, ok)
 				require.NotZero(t, bits)

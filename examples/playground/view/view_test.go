@@ -34,7 +34,7 @@ func TestEachSceneHappens(t *testing.T) {
 			require.Less(t, shot.From, shot.To)
 			require.Less(t, (shot.To-shot.From)/scene.Speed, 10_000.0, "milliseconds to watch")
 			require.Equal(t, 2, strings.Count(scene.Text, ". ")+1, "two sentences")
-			b := start(t, scene.Address)
+			b := start(t, shot.Address)
 			b.Advance(time.Duration(shot.To * float64(time.Millisecond)))
 			if shot.Flight >= 0 {
 				require.NotEqual(t, "null", string(b.Flight(0, shot.Flight)))
