@@ -567,7 +567,7 @@ func (m *model) deadline() (at int64, ok bool) {
 				if m.cfg.StallTimeout > 0 {
 					at = min(at, m.waitsSince()+int64(m.cfg.StallTimeout))
 				}
-				held = min(held, e.last+int64(time.Second))
+				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
 			at = min(at, max(e.last+int64(m.cfg.ResendDelay), held))
 		}
@@ -704,7 +704,7 @@ type parsed struct {
 	number  int64
 }
 
-// parse reads bytes in the order of the checks of R2 and R13.
+// parse reads bytes in the order of the checks of 2.3 of docs/protocol.md.
 func (m *model) parse(b []byte) (p parsed, err error) {
 	least := m.headerSize()
 	if m.cfg.Open != nil {
