@@ -1,0 +1,280 @@
+package transfer
+
+const (
+	second      = int64(1e9)
+	millisecond = int64(1e6)
+
+	// wireOverhead is what a datagram has beside its payload: our header, UDP and
+	// IPv4, and some bytes of a seal or a tunnel.
+	wireOverhead = 50
+
+	firstRate = 150_000 // bytes a second
+	leastRate = 4_000
+
+	probeChunks = 5
+	probeTime   = 8 * millisecond
+	queueLimit  = 8 * millisecond
+
+	askEvery = 11
+	askTime  = 10 * millisecond
+
+	baseTime = 10 * second
+
+	// smallBelow, bigAbove: the rates between which the size of chunks changes.
+	smallBelow = 250_000
+	bigAbove   = 400_000
+)
+
+// lowest is the least of the values of the last one to two baseTimes.
+type lowest struct {
+	now, before int64
+	since       int64
+	some        bool
+}
+
+func (l *lowest) add(v, now int64) int64 {
+	if !l.some {
+		*l = lowest{now: v, before: v, since: now, some: true}
+	}
+	if now-l.since >= baseTime {
+		l.before, l.now, l.since = l.now, v, now
+	}
+	l.now = min(l.now, v)
+	return min(l.now, l.before)
+}
+
+type probeState uint8
+
+const (
+	probeNone probeState = iota
+	probeWanted
+	probeSending
+	probeWaiting
+)
+
+// mark is a chunk that was answered.
+type mark struct{ sum, sentAt, arrivedAt int64 }
+
+// got returns the rate at which the bytes from a to b arrived; 0: unknown.
+func between(a, b mark) (got int64) {
+	if b.arrivedAt <= a.arrivedAt {
+		return 0
+	}
+	return (b.sum - a.sum) * second / (b.arrivedAt - a.arrivedAt)
+}
+
+type probe struct {
+	state       probeState
+	gain        int64 // in halves
+	first, last int64 // serials
+	nextAt      int64
+	expires     int64
+	begin, end  mark
+}
+
+// rate decides when chunks go.
+type rate struct {
+	bytes  int64
+	limit  int64
+	slack  int64
+	nextAt int64
+	big    bool
+
+	lastAsk  int64
+	sinceAsk int
+
+	clock   uint32 // the peer's, at the latest answer
+	arrival int64  // the same without its wrap
+	clocked bool
+	base    [largestChunk + 1]lowest
+
+	starting bool
+	step     int
+	probe    probe
+	rounds   int
+	roundEnd int64
+	mark     mark
+	queue    int64 // the least of the round
+	lost     int64 // bytes, in the round
+	debug    func(format string, args ...any)
+}
+
+func (r *rate) init(limit int64, slack int64) {
+	r.bytes, r.limit, r.slack = firstRate, limit, slack+2*millisecond
+	r.starting = true
+	r.probe.state = probeWanted
+	r.queue = 1 << 60
+	r.set(firstRate)
+}
+
+func (r *rate) set(bytes int64) {
+	if r.limit > 0 {
+		bytes = min(bytes, r.limit)
+	}
+	r.bytes = max(bytes, leastRate)
+	if r.bytes > bigAbove {
+		r.big = true
+	} else if r.bytes < smallBelow {
+		r.big = false
+	}
+}
+
+// time returns how long a number of bytes takes.
+func (r *rate) time(size int64) int64 { return size * second / r.bytes }
+
+// units returns the size of the next chunk.
+func (r *rate) units() int64 {
+	if r.big {
+		return largestChunk
+	}
+	return 1
+}
+
+func (r *rate) gain() int64 {
+	switch {
+	case !r.starting, r.step == 0:
+		return 3
+	case r.step == 1:
+		return 4
+	}
+	return 6
+}
+
+// allowedAt returns when the next chunk may go.
+func (r *rate) allowedAt() int64 {
+	switch r.probe.state {
+	case probeSending:
+		return r.probe.nextAt
+	case probeWaiting:
+		if r.starting && r.step == 0 {
+			return r.probe.expires
+		}
+	}
+	return r.nextAt
+}
+
+func (r *rate) window(rtt int64) int64 {
+	return max(2*r.bytes/1000*(rtt/millisecond), 12*unit)
+}
+
+// leave notes that chunk serial of size bytes on the wire goes now, and reports whether it asks for an
+// answer.
+func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
+	p := &r.probe
+	if p.state == probeWaiting && now >= p.expires {
+		p.state = probeWanted
+	}
+	r.sinceAsk++
+	ask = r.sinceAsk >= askEvery || now-r.lastAsk >= askTime
+	if p.state == probeWanted {
+		p.state = probeSending
+		p.gain = r.gain()
+		n := max(probeChunks, r.bytes*p.gain/2*probeTime/second/size)
+		p.first, p.last = serial, serial+n
+		p.begin, p.end = mark{}, mark{}
+		p.nextAt = now
+		ask = true
+	}
+	r.nextAt = max(r.nextAt, now-r.slack) + r.time(size)
+	if p.state == probeSending {
+		p.nextAt = max(p.nextAt, now-r.slack) + r.time(size)*2/p.gain
+		if serial >= p.last {
+			p.state = probeWaiting
+			p.expires = now + 2*patience
+			ask = true
+		}
+	}
+	if ask {
+		r.lastAsk, r.sinceAsk = now, 0
+	}
+	return ask
+}
+
+// answered takes in when a chunk arrived, by the peer's clock. next is the serial of the chunk sent next.
+func (r *rate) answered(c *chunk, serial int64, clock uint32, next, now int64) {
+	if r.clocked {
+		r.arrival += int64(int32(clock-r.clock)) * 1000
+	}
+	r.clock, r.clocked = clock, true
+	m := mark{c.sum, c.sentAt, r.arrival}
+
+	delay := r.arrival - c.sentAt
+	queue := delay - r.base[c.units].add(delay, now)
+	r.queue = min(r.queue, queue)
+	if p := &r.probe; p.state >= probeSending && serial >= p.first {
+		if serial <= p.last {
+			if p.begin.sum == 0 {
+				p.begin = m
+			}
+			p.end = m
+		}
+		if serial >= p.last && p.state == probeWaiting {
+			r.judge()
+		}
+	}
+	if serial >= r.roundEnd {
+		r.endRound(m, int64(c.size), next, now)
+	}
+}
+
+// judge takes in what a probe showed.
+func (r *rate) judge() {
+	p := &r.probe
+	p.state = probeNone
+	r.rounds = 0
+	span := p.end.sum - p.begin.sum
+	if span <= 0 {
+		p.state = probeWanted
+		return
+	}
+	got := between(p.begin, p.end)
+	sent := r.bytes * p.gain / 2
+	if d := p.end.sentAt - p.begin.sentAt; d > 0 {
+		sent = min(sent, span*second/d)
+	}
+	if got == 0 || got > sent {
+		got = sent
+	}
+	if r.debug != nil {
+		r.debug("probe gain %d sent %d got %d rate %d starting %v\n", p.gain, sent, got, r.bytes, r.starting)
+	}
+	if !r.starting {
+		r.set(r.bytes + (got*92/100-r.bytes)/2)
+		return
+	}
+	if got*100 < sent*85 {
+		r.starting = false
+	} else {
+		p.state = probeWanted
+	}
+	r.step++
+	r.set(got * 92 / 100)
+}
+
+func (r *rate) endRound(m mark, size, next, now int64) {
+	r.rounds++
+	if limit := queueLimit + r.time(size); r.queue > limit && r.queue < 1<<60 {
+		got := r.bytes
+		if g := between(r.mark, m); g > 0 {
+			got = min(got, g)
+		}
+		r.set(got * 92 / 100)
+		if r.debug != nil {
+			r.debug("cut queue %d got %d rate %d\n", r.queue/1000, got, r.bytes)
+		}
+		r.nextAt = max(r.nextAt, now) + r.queue
+		r.starting = false
+		if r.probe.state == probeWanted {
+			r.probe.state = probeNone
+		}
+		r.rounds = 0
+	} else if !r.starting && r.rounds >= 3 && r.probe.state == probeNone {
+		r.probe.state = probeWanted
+	}
+	r.roundEnd = next
+	r.mark = m
+	r.queue = 1 << 60
+}
+
+// lose takes in how many bytes were found lost.
+func (r *rate) lose(bytes int64) { r.lost += bytes }
