@@ -76,7 +76,11 @@ func (o *Outgoing) bytes(r run) int64 { return min(r.to*unit, o.offer.Size) - r.
 func (c *chunk) run() run { return run{c.unit, c.unit + int64(c.units)} }
 
 // arrived notes that a chunk was acknowledged.
-func (o *Outgoing) arrived(c *chunk) { o.done += o.bytes(c.run()) }
+func (o *Outgoing) arrived(c *chunk) {
+	if o.err == nil {
+		o.done += o.bytes(c.run())
+	}
+}
 
 // lost has a chunk sent again.
 func (o *Outgoing) lost(c *chunk) {

@@ -163,7 +163,9 @@ func (t *Transfers) Receive(payload []byte) error {
 		}
 		return nil
 	}
-	if a := t.ids.Classify(m.id); a != ackbits.Duplicate && a != ackbits.Stale {
+	if m.kind == kindStop {
+		t.ids.Receive(m.id) // an offer that comes later is void
+	} else if a := t.ids.Classify(m.id); a != ackbits.Duplicate && a != ackbits.Stale {
 		return ErrMessage // never offered
 	}
 	for _, in := range t.incoming {
