@@ -45,6 +45,7 @@ func (o *Outgoing) ready() bool {
 // take returns up to most units that are to be sent now; ready must hold.
 func (o *Outgoing) take(most int64) (r run) {
 	if len(o.again) > 0 {
+		o.t.flight.repeats++
 		r = o.again[0]
 		r.to = min(r.to, r.from+most)
 		if o.again[0].from = r.to; r.to == o.again[0].to {

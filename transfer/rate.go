@@ -76,7 +76,7 @@ type probe struct {
 type rate struct {
 	bytes  int64
 	limit  int64
-	slack  int64
+	poll   int64
 	nextAt int64
 	big    bool
 
@@ -87,23 +87,31 @@ type rate struct {
 	arrival int64  // the same without its wrap
 	clocked bool
 	base    [largestChunk + 1]lowest
+	last    int64 // the queue at the latest answer
+	noise   int64 // by how much two in a row differ
 
 	starting bool
 	step     int
 	probe    probe
-	rounds   int
-	roundEnd int64
-	mark     mark
-	queue    int64 // the least of the round
-	lost     int64 // bytes, in the round
+	probeAt  int64 // not before
+	stand    standing
+	cutAt    int64 // chunks sent before say nothing of the queue
+	rtt      int64
+	lost     int64 // bytes
 	debug    func(format string, args ...any)
 }
 
-func (r *rate) init(limit int64, slack int64) {
-	r.bytes, r.limit, r.slack = firstRate, limit, slack+2*millisecond
+// standing is the least queue of some answers in a row.
+type standing struct {
+	n     int
+	queue int64
+	begin mark
+}
+
+func (r *rate) init(limit int64, poll int64) {
+	r.limit, r.poll = limit, poll
 	r.starting = true
 	r.probe.state = probeWanted
-	r.queue = 1 << 60
 	r.set(firstRate)
 }
 
@@ -131,13 +139,18 @@ func (r *rate) units() int64 {
 }
 
 func (r *rate) gain() int64 {
-	switch {
-	case !r.starting, r.step == 0:
+	if !r.starting || r.step == 0 {
 		return 3
-	case r.step == 1:
-		return 4
 	}
 	return 6
+}
+
+// share is what of a probe's rate is used, in percent.
+func (r *rate) share() int64 {
+	if r.big {
+		return 95
+	}
+	return 92
 }
 
 // allowedAt returns when the next chunk may go.
@@ -164,20 +177,24 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 	if p.state == probeWaiting && now >= p.expires {
 		p.state = probeWanted
 	}
+	if p.state == probeNone && now >= r.probeAt {
+		p.state = probeWanted
+	}
 	r.sinceAsk++
 	ask = r.sinceAsk >= askEvery || now-r.lastAsk >= askTime
+	slack := r.poll + 2*millisecond
 	if p.state == probeWanted {
 		p.state = probeSending
 		p.gain = r.gain()
-		n := max(probeChunks, r.bytes*p.gain/2*probeTime/second/size)
+		n := max(probeChunks, r.bytes*p.gain/2*min(probeTime+6*r.noise, 60*millisecond)/second/size)
 		p.first, p.last = serial, serial+n
 		p.begin, p.end = mark{}, mark{}
 		p.nextAt = now
 		ask = true
 	}
-	r.nextAt = max(r.nextAt, now-r.slack) + r.time(size)
+	r.nextAt = max(r.nextAt, now-slack) + r.time(size)
 	if p.state == probeSending {
-		p.nextAt = max(p.nextAt, now-r.slack) + r.time(size)*2/p.gain
+		p.nextAt = max(p.nextAt, now-slack) + r.time(size)*2/p.gain
 		if serial >= p.last {
 			p.state = probeWaiting
 			p.expires = now + 2*patience
@@ -190,90 +207,97 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 	return ask
 }
 
-// answered takes in when a chunk arrived, by the peer's clock. next is the serial of the chunk sent next.
-func (r *rate) answered(c *chunk, serial int64, clock uint32, next, now int64) {
+// answered takes in when a chunk arrived, by the peer's clock.
+func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 	if r.clocked {
 		r.arrival += int64(int32(clock-r.clock)) * 1000
 	}
-	r.clock, r.clocked = clock, true
+	r.clock, r.clocked, r.rtt = clock, true, rtt
 	m := mark{c.sum, c.sentAt, r.arrival}
 
 	delay := r.arrival - c.sentAt
 	queue := delay - r.base[c.units].add(delay, now)
-	r.queue = min(r.queue, queue)
-	if p := &r.probe; p.state >= probeSending && serial >= p.first {
-		if serial <= p.last {
-			if p.begin.sum == 0 {
-				p.begin = m
-			}
-			p.end = m
-		}
-		if serial >= p.last && p.state == probeWaiting {
-			r.judge()
-		}
+	p := &r.probe
+	probing := p.state >= probeSending && serial >= p.first && serial <= p.last
+	if !probing {
+		r.noise += (max(queue-r.last, r.last-queue) - r.noise) / 8
 	}
-	if serial >= r.roundEnd {
-		r.endRound(m, int64(c.size), next, now)
+	r.last = queue
+	if probing {
+		if p.begin.sum == 0 {
+			p.begin = m
+		}
+		p.end = m
+	}
+	if p.state == probeWaiting && serial >= p.last {
+		r.judge(now)
+	}
+	if c.sentAt >= r.cutAt {
+		r.watch(m, queue, int64(c.size), now)
 	}
 }
 
 // judge takes in what a probe showed.
-func (r *rate) judge() {
+func (r *rate) judge(now int64) {
 	p := &r.probe
 	p.state = probeNone
-	r.rounds = 0
+	r.probeAt = now + 3*r.rtt
 	span := p.end.sum - p.begin.sum
 	if span <= 0 {
 		p.state = probeWanted
 		return
 	}
-	got := between(p.begin, p.end)
-	sent := r.bytes * p.gain / 2
-	if d := p.end.sentAt - p.begin.sentAt; d > 0 {
-		sent = min(sent, span*second/d)
-	}
-	if got == 0 || got > sent {
-		got = sent
-	}
+	sent := span * second / max(1, p.end.sentAt-p.begin.sentAt+r.poll)
+	got := span * second / max(1, p.end.arrivedAt-p.begin.arrivedAt+r.poll)
+	sent = min(sent, r.bytes*p.gain/2)
+	got = min(got, sent)
 	if r.debug != nil {
-		r.debug("probe gain %d sent %d got %d rate %d starting %v\n", p.gain, sent, got, r.bytes, r.starting)
+		r.debug("probe gain %d sent %d got %d rate %d starting %v noise %d\n", p.gain, sent, got, r.bytes, r.starting, r.noise/1000)
 	}
-	if !r.starting {
-		r.set(r.bytes + (got*92/100-r.bytes)/2)
-		return
+	passed := got*100 >= sent*90
+	switch {
+	case passed:
+		r.set(max(r.bytes, got*r.share()/100))
+	case r.starting:
+		r.set(got * r.share() / 100)
+	default:
+		r.set((r.bytes + got*r.share()/100) / 2)
 	}
-	if got*100 < sent*85 {
-		r.starting = false
-	} else {
+	if r.starting = r.starting && passed; r.starting {
 		p.state = probeWanted
 	}
 	r.step++
-	r.set(got * 92 / 100)
 }
 
-func (r *rate) endRound(m mark, size, next, now int64) {
-	r.rounds++
-	if limit := queueLimit + r.time(size); r.queue > limit && r.queue < 1<<60 {
+// watch looks for a queue that stands.
+func (r *rate) watch(m mark, queue, size, now int64) {
+	s := &r.stand
+	if s.n == 0 {
+		s.begin, s.queue = m, queue
+	}
+	s.n++
+	s.queue = min(s.queue, queue)
+	if s.n < 3 || m.sentAt-s.begin.sentAt < 20*millisecond+2*r.poll {
+		return
+	}
+	if s.queue > queueLimit+r.time(size) {
 		got := r.bytes
-		if g := between(r.mark, m); g > 0 {
+		if g := between(s.begin, m); g > 0 {
 			got = min(got, g)
 		}
 		r.set(got * 92 / 100)
 		if r.debug != nil {
-			r.debug("cut queue %d got %d rate %d\n", r.queue/1000, got, r.bytes)
+			r.debug("cut queue %d got %d rate %d\n", s.queue/1000, got, r.bytes)
 		}
-		r.nextAt = max(r.nextAt, now) + r.queue
+		r.nextAt = max(r.nextAt, now) + s.queue
+		r.cutAt = r.nextAt
 		r.starting = false
 		if r.probe.state == probeWanted {
 			r.probe.state = probeNone
 		}
-		r.rounds = 0
-	} else if !r.starting && r.rounds >= 3 && r.probe.state == probeNone {
-		r.probe.state = probeWanted
+		r.probeAt = now + 3*r.rtt
 	}
-	r.roundEnd = next
-	r.mark = m
-	r.queue = 1 << 60
+	*s = standing{}
 }
 
 // lose takes in how many bytes were found lost.

@@ -152,7 +152,7 @@ func (t *Transfers) Receive(payload []byte) error {
 	case kindAnswer:
 		if c, serial := t.flight.bySerial(m.serial); c != nil && c.ask {
 			c.ask = false // once
-			t.rate.answered(c, serial, m.arrived, t.flight.count, now)
+			t.rate.answered(c, serial, m.arrived, t.flight.rtt.Smoothed(), now)
 		}
 		return nil
 	case kindAccept, kindRefuse, kindDone, kindDecline:

@@ -1,0 +1,231 @@
+package transfer
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/simnet"
+)
+
+// A row is one figure: transfers over a link beside W1, compared with the same game
+// without them.
+type row struct {
+	name     string
+	link     simnet.Config
+	down, up []int // sizes of the files from the server, and to it
+	cross    bool  // other people's traffic: half of the link, 2 s on and 2 s off
+
+	worse   time.Duration // by how much p99 may be worse; 0: not asked
+	share   float64       // of what the game leaves of the link, at least
+	within  time.Duration // the whole transfer
+	repeats float64       // chunks sent again, at most, in losses
+
+	onTicks bool
+}
+
+type measured struct {
+	state, event          []time.Duration // latencies while the transfers ran
+	baseState, baseEvent  []time.Duration // of the same game without
+	took                  time.Duration
+	share, payload        float64
+	chunks, repeats, lost int
+	needless              int
+	longest               time.Duration
+	answers               int
+}
+
+func (m *measured) add(o *measured) {
+	m.state, m.event = append(m.state, o.state...), append(m.event, o.event...)
+	m.baseState, m.baseEvent = append(m.baseState, o.baseState...), append(m.baseEvent, o.baseEvent...)
+	m.took += o.took
+	m.longest = max(m.longest, o.took)
+	m.share += o.share
+	m.payload += o.payload
+	m.chunks += o.chunks
+	m.repeats += o.repeats
+	m.lost += o.lost
+	m.needless += o.needless
+	m.answers += o.answers
+}
+
+func quantile(of []time.Duration, q float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return of[min(int(q*float64(len(of))), len(of)-1)]
+}
+
+const warmUp = 3 * time.Second
+
+// figure plays one row with one seed.
+func (r *row) figure(t testing.TB, seed uint64, debug bool) *measured {
+	m := new(measured)
+	offset := time.Duration(seed*997%1000) * ms / 10
+	play := func(with bool, until time.Duration) *game {
+		link := r.link
+		link.Overhead = simnet.UDPOverIPv4
+		g := &game{seed: seed, up: link, down: link, session: ackbits.Config{Adaptive: true, Bundle: true}, onTicks: r.onTicks}
+		g.start(t)
+		if r.cross {
+			r.others(g)
+		}
+		g.pair.Run(warmUp + offset)
+		if !with {
+			g.pair.Run(until)
+			return g
+		}
+		for _, p := range []*peer{g.a, g.b} {
+			if debug {
+				p.transfers.rate.debug = func(f string, args ...any) {
+					t.Logf("%s %v "+strings.TrimSpace(f), append([]any{p.name, g.pair.Now()}, args...)...)
+				}
+			}
+		}
+		var wireBefore, chunkWire [2]int
+		var out []*Outgoing
+		lost := 0
+		g.pair.Observe(func(_ time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
+			if (what == simnet.Lost || what == simnet.LostInQueue) && len(datagram) > 400 && datagram[0] != 0 {
+				lost++
+			}
+		})
+		for i, p := range []*peer{g.a, g.b} {
+			wireBefore[i], chunkWire[i] = p.wire, p.chunkWire
+			for k, size := range [][]int{r.up, r.down}[i] {
+				out = append(out, sendFile(t, p, content(seed*10+uint64(k), size)))
+			}
+		}
+		start := g.pair.Now()
+		require.True(t, g.run(10*time.Minute, out...), r.name)
+		for _, o := range out {
+			require.Equal(t, io.EOF, o.Err())
+		}
+		m.took = g.pair.Now() - start
+		m.lost = lost
+		directions := 0
+		for i, p := range []*peer{g.a, g.b} {
+			sizes := [][]int{r.up, r.down}[i]
+			if len(sizes) == 0 || r.link.Rate == 0 {
+				continue
+			}
+			directions++
+			room := float64(r.link.Rate)*m.took.Seconds() - float64(p.wire-wireBefore[i])
+			payload := 0
+			for _, size := range sizes {
+				payload += size
+			}
+			m.share += float64(p.chunkWire-chunkWire[i]) / room
+			m.payload += float64(payload) / room
+		}
+		if directions > 0 {
+			m.share /= float64(directions)
+			m.payload /= float64(directions)
+		}
+		for i, p := range []*peer{g.a, g.b} {
+			m.chunks += int(p.transfers.flight.count)
+			m.repeats += int(p.transfers.flight.repeats)
+			m.needless += int(p.transfers.flight.needless)
+			m.answers += (p.chunkWire - chunkWire[i]) * 0
+		}
+		return g
+	}
+	with := play(true, 0)
+	end := with.pair.Now()
+	with.pair.Run(end + time.Second) // what is under way arrives
+	without := play(false, end+time.Second)
+	start := warmUp + offset
+	pick := func(list []latency) (took []time.Duration) {
+		for _, l := range list {
+			if l.at >= start && l.at <= end {
+				took = append(took, l.took)
+			}
+		}
+		return took
+	}
+	toA, toB := len(r.down) > 0, len(r.up) > 0
+	for g, into := range map[*game][2]*[]time.Duration{with: {&m.state, &m.event}, without: {&m.baseState, &m.baseEvent}} {
+		for _, p := range []*peer{g.a, g.b} {
+			if p.name == "a" && toA || p.name == "b" && toB {
+				*into[0] = append(*into[0], pick(p.stateIn)...)
+				*into[1] = append(*into[1], pick(p.eventIn)...)
+			}
+		}
+	}
+	return m
+}
+
+// others has somebody else use half of both links, 2 s on and 2 s off.
+func (r *row) others(g *game) {
+	const size = 1000
+	foreign := make([]byte, size)
+	rate := r.link.Rate / 2
+	for _, d := range []simnet.Direction{simnet.AToB, simnet.BToA} {
+		g.pair.Every(rate, (size+simnet.UDPOverIPv4)*time.Second, func() {
+			if g.pair.Now()/(2*time.Second)%2 == 0 {
+				g.pair.Send(d, foreign)
+			}
+		})
+	}
+}
+
+const (
+	mbit = 125_000 // bytes a second
+	mib  = 1 << 20
+)
+
+func delay(d time.Duration) time.Duration { return d / 2 }
+
+var rows = []row{
+	{name: "2 Mbit/s, 32 KiB, 1 %", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "2 Mbit/s, 32 KiB, 1 %, up", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, up: []int{2 * mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "2 Mbit/s, 32 KiB, 1 %, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{300 << 10}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "10 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, worse: 17 * ms, share: 0.75},
+	{name: "10 Mbit/s, up", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, up: []int{8 * mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit/s, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, down: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit/s, 1 s, up", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, up: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit/s, 0.1 s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 10}, down: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit/s, 0.1 s, up", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 10}, up: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit/s, 20 ms", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 50}, down: []int{mib}, repeats: 1.3},
+	{name: "two at once, 2 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10}, down: []int{mib, mib}, worse: 17 * ms, share: 0.75},
+	{name: "up and down, 2 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, up: []int{mib}, down: []int{mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "up and down, 1 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, up: []int{mib}, down: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "others, 2 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10}, down: []int{2 * mib}, cross: true, worse: 75 * ms},
+	{name: "others, 10 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, cross: true, worse: 75 * ms},
+	{name: "100 Mbit/s, 60 ms, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 256 << 10}, down: []int{300 << 10}, within: 500 * ms},
+	{name: "100 Mbit/s, 60 ms, 1 %, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 256 << 10, Loss: 0.01}, down: []int{300 << 10}, within: 550 * ms},
+	{name: "100 Mbit/s, 40 ms, 16 MiB", link: simnet.Config{Delay: 20 * ms, Rate: 100 * mbit, Queue: 256 << 10}, down: []int{16 * mib}, share: 0.75},
+	{name: "10 Mbit/s, 5 ms jitter", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Jitter: 5 * ms}, down: []int{8 * mib}, share: 0.6},
+	{name: "300 kbit/s, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 37_500, Queue: 37_500}, down: []int{300 << 10}},
+	{name: "no limit", link: simnet.Config{Delay: 30 * ms}, down: []int{8 * mib}},
+	{name: "2 Mbit/s, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, onTicks: true},
+	{name: "10 Mbit/s, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, onTicks: true},
+}
+
+func TestFigures(t *testing.T) {
+	seeds := uint64(2)
+	if os.Getenv("ACKBITS_TRANSFER") == "all" {
+		seeds = 12
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			var sum measured
+			for seed := range seeds {
+				sum.add(r.figure(t, seed+1, os.Getenv("ACKBITS_DEBUG") != "" && seed == 0))
+			}
+			n := float64(seeds)
+			s, bs := quantile(sum.state, 0.99), quantile(sum.baseState, 0.99)
+			e, be := quantile(sum.event, 0.99), quantile(sum.baseEvent, 0.99)
+			fmt.Printf("%-34s state %+6.1f event %+6.1f  share %.2f payload %.2f  took %v max %v  repeats %d/%d lost %d needless %d\n",
+				r.name, float64(s-bs)/1e6, float64(e-be)/1e6, sum.share/n, sum.payload/n, (sum.took / time.Duration(seeds)).Truncate(ms), sum.longest.Truncate(ms), sum.repeats, sum.chunks, sum.lost, sum.needless)
+		})
+	}
+}
