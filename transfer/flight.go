@@ -51,6 +51,7 @@ type chunk struct {
 	units  uint8
 	state  chunkState
 	ask    bool
+	told   bool   // the answer came
 	size   uint16 // on the wire
 }
 
@@ -63,7 +64,8 @@ type flight struct {
 	first, open, count int64
 	flying             int64 // bytes
 	sent               int64 // bytes of all chunks ever
-	newestAt           int64 // when the newest chunk was sent that arrived
+	newestAt           int64 // when the newest chunk was sent that is known to have arrived
+	heardAt            int64 // when that was learned
 	tolerance          int64
 	reorders           bool // the tolerance was learned
 	rtt                rtt.Estimator
@@ -133,12 +135,11 @@ func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 		c.state = arrived
 		c.file.arrivedLate(c)
 		f.reorders = true
-		f.tolerance = max(f.tolerance+f.tolerance/4, f.newestAt-c.sentAt+f.newestAt/4-c.sentAt/4)
+		late := now - c.sentAt - f.rtt.Smoothed()
+		f.tolerance = max(f.tolerance, late) * 5 / 4
 		f.heard(c, o, now)
 	}
-	for f.open < f.count && f.chunks.At(f.open).state != flying {
-		f.open++
-	}
+	f.skip()
 	for f.first < f.open && (f.chunks.At(f.first).state == arrived || now-f.chunks.At(f.first).sentAt > 4*f.patience()) {
 		f.forget()
 	}
@@ -146,7 +147,9 @@ func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 
 // heard takes in a sign that the path works.
 func (f *flight) heard(c *chunk, o ackbits.Outcome, now int64) {
-	f.newestAt = max(f.newestAt, c.sentAt)
+	if c.sentAt >= f.newestAt {
+		f.newestAt, f.heardAt = c.sentAt, now
+	}
 	f.quietAt, f.tries = now, 0
 	if c.ask {
 		f.rtt.Add(int64(o.RTT))
@@ -173,32 +176,42 @@ func (f *flight) patience() int64 {
 	return f.rtt.Smoothed() + max(4*f.rtt.Variation(), minPatience)
 }
 
-// repeatAt returns when the silence calls for a repeat: each time it lasts twice
-// as long (RFC 9002, 6.2). It is not ok while nothing is flying.
-func (f *flight) repeatAt() (at int64, ok bool) {
+// lostAt returns when the oldest chunk is to be taken for lost: when its
+// acknowledgement is later than the tolerance, counted from that of a chunk that was
+// sent after it (RFC 8985, 6.2). Where there is none, a silence decides, which gets
+// twice as long each time (RFC 9002, 6.2). It is not ok while nothing is flying.
+func (f *flight) lostAt() (at int64, ok bool) {
 	if f.open == f.count {
 		return 0, false
+	}
+	if c := f.chunks.At(f.open); c.sentAt < f.newestAt {
+		return f.heardAt - (f.newestAt - c.sentAt) + f.tolerance, true
 	}
 	return f.quietAt + min(f.patience()<<min(f.tries, 6), maxPatience), true
 }
 
-// detect takes those for lost that were overtaken, and returns how many bytes
-// that were. After a silence it takes the oldest for lost, to have something to
-// ask with.
+// detect takes those for lost whose time has come, and returns how many bytes that
+// were. After a silence it is the oldest alone, to have something to ask with.
 func (f *flight) detect(now int64) (lost int64) {
 	before := f.flying
-	for ; f.open < f.count; f.open++ {
+	for {
+		at, ok := f.lostAt()
+		if !ok || now < at {
+			return before - f.flying
+		}
 		c := f.chunks.At(f.open)
-		if c.state == flying && c.sentAt+f.tolerance >= f.newestAt {
-			break
+		if c.sentAt >= f.newestAt {
+			f.quietAt = now
+			f.tries++
 		}
 		f.lose(c)
+		f.skip()
 	}
-	lost = before - f.flying
-	if at, ok := f.repeatAt(); ok && now >= at {
-		f.lose(f.chunks.At(f.open))
-		f.quietAt = now
-		f.tries++
+}
+
+// skip moves open to the oldest chunk that is flying.
+func (f *flight) skip() {
+	for f.open < f.count && f.chunks.At(f.open).state != flying {
+		f.open++
 	}
-	return lost
 }

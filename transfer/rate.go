@@ -139,8 +139,11 @@ func (r *rate) units() int64 {
 }
 
 func (r *rate) gain() int64 {
-	if !r.starting || r.step == 0 {
+	switch {
+	case !r.starting, r.step == 0:
 		return 3
+	case r.poll > 0:
+		return 4
 	}
 	return 6
 }
@@ -186,7 +189,8 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 	if p.state == probeWanted {
 		p.state = probeSending
 		p.gain = r.gain()
-		n := max(probeChunks, r.bytes*p.gain/2*min(probeTime+6*r.noise, 60*millisecond)/second/size)
+		long := max(min(probeTime+6*r.noise, 32*millisecond/(p.gain-2)), 4*r.poll)
+		n := max(probeChunks, r.bytes*p.gain/2*long/second/size)
 		p.first, p.last = serial, serial+n
 		p.begin, p.end = mark{}, mark{}
 		p.nextAt = now
@@ -195,6 +199,7 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 	r.nextAt = max(r.nextAt, now-slack) + r.time(size)
 	if p.state == probeSending {
 		p.nextAt = max(p.nextAt, now-slack) + r.time(size)*2/p.gain
+		ask = ask || serial == p.last-2 // in case that the last is lost
 		if serial >= p.last {
 			p.state = probeWaiting
 			p.expires = now + 2*patience
@@ -249,12 +254,17 @@ func (r *rate) judge(now int64) {
 	}
 	sent := span * second / max(1, p.end.sentAt-p.begin.sentAt+r.poll)
 	got := span * second / max(1, p.end.arrivedAt-p.begin.arrivedAt+r.poll)
-	sent = min(sent, r.bytes*p.gain/2)
-	got = min(got, sent)
+	aimed := r.bytes * p.gain / 2
+	got = min(got, sent, aimed)
 	if r.debug != nil {
 		r.debug("probe gain %d sent %d got %d rate %d starting %v noise %d\n", p.gain, sent, got, r.bytes, r.starting, r.noise/1000)
 	}
-	passed := got*100 >= sent*90
+	// passed: it arrived in the time that it took to send it.
+	took := p.end.sentAt - p.begin.sentAt
+	passed := p.end.arrivedAt-p.begin.arrivedAt <= took*10/9+r.poll
+	if passed && sent*2 > aimed {
+		got = aimed
+	}
 	switch {
 	case passed:
 		r.set(max(r.bytes, got*r.share()/100))
@@ -263,7 +273,8 @@ func (r *rate) judge(now int64) {
 	default:
 		r.set((r.bytes + got*r.share()/100) / 2)
 	}
-	if r.starting = r.starting && passed; r.starting {
+	r.starting = r.starting && passed
+	if passed {
 		p.state = probeWanted
 	}
 	r.step++
@@ -277,7 +288,7 @@ func (r *rate) watch(m mark, queue, size, now int64) {
 	}
 	s.n++
 	s.queue = min(s.queue, queue)
-	if s.n < 3 || m.sentAt-s.begin.sentAt < 20*millisecond+2*r.poll {
+	if s.n < 2 || m.sentAt-s.begin.sentAt < 10*millisecond+2*r.poll {
 		return
 	}
 	if s.queue > queueLimit+r.time(size) {
@@ -289,7 +300,7 @@ func (r *rate) watch(m mark, queue, size, now int64) {
 		if r.debug != nil {
 			r.debug("cut queue %d got %d rate %d\n", s.queue/1000, got, r.bytes)
 		}
-		r.nextAt = max(r.nextAt, now) + s.queue
+		r.nextAt = max(r.nextAt, now) + 2*s.queue
 		r.cutAt = r.nextAt
 		r.starting = false
 		if r.probe.state == probeWanted {

@@ -150,8 +150,8 @@ func (t *Transfers) Receive(payload []byte) error {
 	case kindOffer:
 		return t.offered(&m.offer)
 	case kindAnswer:
-		if c, serial := t.flight.bySerial(m.serial); c != nil && c.ask {
-			c.ask = false // once
+		if c, serial := t.flight.bySerial(m.serial); c != nil && c.ask && !c.told {
+			c.told = true
 			t.rate.answered(c, serial, m.arrived, t.flight.rtt.Smoothed(), now)
 		}
 		return nil
@@ -266,7 +266,7 @@ func (t *Transfers) appendDue(dst []byte, until int64) ([]byte, bool) {
 	for x := range t.words() {
 		if x.word.kind != 0 && x.word.at <= until {
 			out, number, ok := t.datagram(dst, x.appendWord(p))
-			x.word.sent(number, now, t.flight.patience())
+			x.word.sent(number, now, t.patience())
 			return out, ok
 		}
 	}
@@ -288,7 +288,7 @@ func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 		n := o.bytes(r)
 		size := chunkHeader + n + wireOverhead
 		serial := t.flight.count
-		ask := t.rate.leave(serial, size, now, t.flight.patience()) || !t.more()
+		ask := t.rate.leave(serial, size, now, t.patience()) || !t.more()
 		p := appendChunk(t.payload[:0], ask, o.offer.ID, uint16(serial), r.from)
 		p = p[:len(p)+int(n)]
 		if err := readFull(o.source, p[chunkHeader:], r.from*unit); err != nil {
@@ -321,10 +321,19 @@ func (t *Transfers) datagram(dst, payload []byte) (out []byte, number int64, ok 
 
 // chunkAt returns when the next chunk may go.
 func (t *Transfers) chunkAt() (at int64, ok bool) {
-	if t.flight.flying >= t.rate.window(t.flight.patience()) || !t.more() {
+	if t.flight.flying >= t.rate.window(t.patience()) || !t.more() {
 		return 0, false
 	}
 	return t.rate.allowedAt(), true
+}
+
+// patience is how long an acknowledgement or an answer may take. As long as no chunk
+// was answered, the session's own estimate has to do.
+func (t *Transfers) patience() int64 {
+	if rtt := int64(t.session.RTT()); rtt > 0 && !t.flight.rtt.Sampled() {
+		return rtt + minPatience
+	}
+	return t.flight.patience()
 }
 
 // words yields what has something to say, or may have.
@@ -395,8 +404,8 @@ func (t *Transfers) Deadline() (time.Time, bool) {
 	if chunk, ok := t.chunkAt(); ok {
 		at = min(at, chunk)
 	}
-	if repeat, ok := t.flight.repeatAt(); ok {
-		at = min(at, repeat)
+	if lost, ok := t.flight.lostAt(); ok {
+		at = min(at, lost)
 	}
 	if t.hashing {
 		at = min(at, t.hashAt)
