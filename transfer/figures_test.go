@@ -29,6 +29,7 @@ type row struct {
 	repeats float64       // chunks sent again, at most, in losses
 
 	onTicks bool
+	change  []simnet.Config // what the links are like from 5 s on, then from 10 s on, …
 }
 
 type measured struct {
@@ -77,6 +78,13 @@ func (r *row) figure(t testing.TB, seed uint64, debug bool) *measured {
 		g.start(t)
 		if r.cross {
 			r.others(g)
+		}
+		for i, link := range r.change {
+			link.Overhead = simnet.UDPOverIPv4
+			g.pair.At(time.Duration(i+1)*5*time.Second, func() {
+				g.pair.Link(simnet.AToB).SetConfig(g.pair.Now(), link)
+				g.pair.Link(simnet.BToA).SetConfig(g.pair.Now(), link)
+			})
 		}
 		g.pair.Run(warmUp + offset)
 		if !with {
@@ -185,29 +193,41 @@ const (
 func delay(d time.Duration) time.Duration { return d / 2 }
 
 var rows = []row{
-	{name: "2 Mbit/s, 32 KiB, 1 %", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
-	{name: "2 Mbit/s, 32 KiB, 1 %, up", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, up: []int{2 * mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
-	{name: "2 Mbit/s, 32 KiB, 1 %, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{300 << 10}, worse: 17 * ms, share: 0.75, repeats: 1.1},
-	{name: "10 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, worse: 17 * ms, share: 0.75},
-	{name: "10 Mbit/s, up", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, up: []int{8 * mib}, worse: 17 * ms, share: 0.75},
-	{name: "1 Mbit/s, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, down: []int{mib}, worse: 17 * ms, share: 0.75},
-	{name: "1 Mbit/s, 1 s, up", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, up: []int{mib}, worse: 17 * ms, share: 0.75},
-	{name: "1 Mbit/s, 0.1 s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 10}, down: []int{mib}, worse: 17 * ms, share: 0.75},
-	{name: "1 Mbit/s, 0.1 s, up", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 10}, up: []int{mib}, worse: 17 * ms, share: 0.75},
-	{name: "1 Mbit/s, 20 ms", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 50}, down: []int{mib}, repeats: 1.3},
-	{name: "two at once, 2 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10}, down: []int{mib, mib}, worse: 17 * ms, share: 0.75},
-	{name: "up and down, 2 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, up: []int{mib}, down: []int{mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
-	{name: "up and down, 1 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, up: []int{mib}, down: []int{mib}, worse: 17 * ms, share: 0.75},
-	{name: "others, 2 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10}, down: []int{2 * mib}, cross: true, worse: 75 * ms},
-	{name: "others, 10 Mbit/s", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, cross: true, worse: 75 * ms},
-	{name: "100 Mbit/s, 60 ms, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 256 << 10}, down: []int{300 << 10}, within: 500 * ms},
-	{name: "100 Mbit/s, 60 ms, 1 %, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 256 << 10, Loss: 0.01}, down: []int{300 << 10}, within: 550 * ms},
-	{name: "100 Mbit/s, 40 ms, 16 MiB", link: simnet.Config{Delay: 20 * ms, Rate: 100 * mbit, Queue: 256 << 10}, down: []int{16 * mib}, share: 0.75},
-	{name: "10 Mbit/s, 5 ms jitter", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Jitter: 5 * ms}, down: []int{8 * mib}, share: 0.6},
-	{name: "300 kbit/s, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 37_500, Queue: 37_500}, down: []int{300 << 10}},
+	{name: "2 Mbit, 32 KiB, 1 %", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "2 Mbit, 32 KiB, 1 %, up", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, up: []int{2 * mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "2 Mbit, 32 KiB, 1 %, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{300 << 10}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "10 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, worse: 17 * ms, share: 0.75},
+	{name: "10 Mbit, up", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, up: []int{8 * mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, down: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit, 1 s, up", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, up: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit, 0.1 s", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 10}, down: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit, 0.1 s, up", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 10}, up: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "1 Mbit, 20 ms", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit / 50}, down: []int{mib}, repeats: 1.3},
+	{name: "two at once, 2 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10}, down: []int{mib, mib}, worse: 17 * ms, share: 0.75},
+	{name: "up and down, 2 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, up: []int{mib}, down: []int{mib}, worse: 17 * ms, share: 0.75, repeats: 1.1},
+	{name: "up and down, 1 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: mbit, Queue: mbit}, up: []int{mib}, down: []int{mib}, worse: 17 * ms, share: 0.75},
+	{name: "others, 2 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10}, down: []int{2 * mib}, cross: true, worse: 75 * ms},
+	{name: "others, 10 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, cross: true, worse: 75 * ms},
+	{name: "100 Mbit, 60 ms, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 256 << 10}, down: []int{300 << 10}, within: 500 * ms},
+	{name: "100 Mbit, 60 ms, 1 %, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 256 << 10, Loss: 0.01}, down: []int{300 << 10}, within: 550 * ms},
+	{name: "100 Mbit, 40 ms, 16 MiB", link: simnet.Config{Delay: 20 * ms, Rate: 100 * mbit, Queue: 256 << 10}, down: []int{16 * mib}, share: 0.75},
+	{name: "10 Mbit, 5 ms jitter", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Jitter: 5 * ms}, down: []int{8 * mib}, share: 0.6},
+	{name: "10 Mbit, 5 ms of queue", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 6 << 10}, down: []int{8 * mib}, repeats: 1.3},
+	{name: "10 Mbit, 2 ms of queue", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 2500}, down: []int{8 * mib}, repeats: 1.3},
+	{name: "2 Mbit, 2 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 2 << 10}, down: []int{2 * mib}, repeats: 1.3},
+	{name: "100 Mbit, 16 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 16 << 10}, down: []int{16 * mib}, repeats: 1.3},
+	{name: "10 Mbit, 5 % reordered", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Reorder: 0.05, ReorderDelay: 20 * ms}, down: []int{8 * mib}},
+	{name: "10 Mbit, 5 % lost", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Loss: 0.05}, down: []int{8 * mib}, repeats: 1.1},
+	{name: "4, 1, 4 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}, down: []int{4 * mib}, change: []simnet.Config{{Delay: 30 * ms, Rate: mbit, Queue: 64 << 10}, {Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}}},
+	{name: "4 Mbit, path longer by 50 ms", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}, down: []int{8 * mib}, change: []simnet.Config{{Delay: 80 * ms, Rate: 4 * mbit, Queue: 64 << 10}}},
+	{name: "4 Mbit, 2 s dead", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10, Blackouts: []simnet.Window{{From: 5 * time.Second, To: 7 * time.Second}}}, down: []int{4 * mib}},
+	{name: "20 Mbit, 300 ms", link: simnet.Config{Delay: 150 * ms, Rate: 20 * mbit, Queue: 256 << 10}, down: []int{16 * mib}},
+	{name: "20 Mbit, 2 ms", link: simnet.Config{Delay: ms, Rate: 20 * mbit, Queue: 256 << 10}, down: []int{16 * mib}},
+	{name: "64 kbit, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 20_000, Queue: 20_000}, down: []int{100 << 10}},
+	{name: "300 kbit, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 37_500, Queue: 37_500}, down: []int{300 << 10}},
 	{name: "no limit", link: simnet.Config{Delay: 30 * ms}, down: []int{8 * mib}},
-	{name: "2 Mbit/s, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, onTicks: true},
-	{name: "10 Mbit/s, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, onTicks: true},
+	{name: "2 Mbit, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, onTicks: true},
+	{name: "10 Mbit, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, onTicks: true},
 }
 
 func TestFigures(t *testing.T) {

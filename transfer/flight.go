@@ -63,7 +63,7 @@ type flight struct {
 	chunks             ring.Ring[chunk]
 	first, open, count int64
 	flying             int64 // bytes
-	sent               int64 // bytes of all chunks ever
+	sent, got, gone    int64 // bytes of all chunks ever: that left, arrived, were taken for lost
 	newestAt           int64 // when the newest chunk was sent that is known to have arrived
 	heardAt            int64 // when that was learned
 	tolerance          int64
@@ -128,6 +128,7 @@ func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	case c.state == flying:
 		c.state = arrived
 		f.flying -= int64(c.size)
+		f.got += int64(c.size)
 		c.file.arrived(c)
 		f.heard(c, o, now)
 	case c.state == missing:
@@ -164,6 +165,7 @@ func (f *flight) lose(c *chunk) {
 	if c.state == flying {
 		c.state = missing
 		f.flying -= int64(c.size)
+		f.gone += int64(c.size)
 		c.file.lost(c)
 	}
 }
@@ -214,4 +216,14 @@ func (f *flight) skip() {
 	for f.open < f.count && f.chunks.At(f.open).state != flying {
 		f.open++
 	}
+}
+
+// missing returns how many of the chunks after the serial a, up to b, did not arrive.
+func (f *flight) missing(a, b int64) (lost, n int64) {
+	for k := max(a+1, f.first); k <= b; k++ {
+		if f.chunks.At(k).state != arrived {
+			lost++
+		}
+	}
+	return lost, b - a
 }

@@ -50,10 +50,11 @@ const (
 	probeWanted
 	probeSending
 	probeWaiting
+	probeAnswered
 )
 
 // mark is a chunk that was answered.
-type mark struct{ sum, sentAt, arrivedAt int64 }
+type mark struct{ serial, sum, sentAt, arrivedAt int64 }
 
 // got returns the rate at which the bytes from a to b arrived; 0: unknown.
 func between(a, b mark) (got int64) {
@@ -97,8 +98,12 @@ type rate struct {
 	stand    standing
 	cutAt    int64 // chunks sent before say nothing of the queue
 	rtt      int64
-	lost     int64 // bytes
-	debug    func(format string, args ...any)
+	stuck    int // cuts in a row that did not shorten the queue
+	cutQueue int64
+
+	round struct{ at, got, gone, chunks int64 }
+	loss  lowest
+	debug func(format string, args ...any)
 }
 
 // standing is the least queue of some answers in a row.
@@ -218,7 +223,7 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 		r.arrival += int64(int32(clock-r.clock)) * 1000
 	}
 	r.clock, r.clocked, r.rtt = clock, true, rtt
-	m := mark{c.sum, c.sentAt, r.arrival}
+	m := mark{serial, c.sum, c.sentAt, r.arrival}
 
 	delay := r.arrival - c.sentAt
 	queue := delay - r.base[c.units].add(delay, now)
@@ -235,7 +240,7 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 		p.end = m
 	}
 	if p.state == probeWaiting && serial >= p.last {
-		r.judge(now)
+		p.state = probeAnswered
 	}
 	if c.sentAt >= r.cutAt {
 		r.watch(m, queue, int64(c.size), now)
@@ -243,16 +248,22 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 }
 
 // judge takes in what a probe showed.
-func (r *rate) judge(now int64) {
+func (r *rate) judge(f *flight, now int64) {
 	p := &r.probe
+	if p.state != probeAnswered {
+		return
+	}
 	p.state = probeNone
 	r.probeAt = now + 3*r.rtt
-	span := p.end.sum - p.begin.sum
-	if span <= 0 {
+	if p.end.serial <= p.begin.serial {
 		p.state = probeWanted
 		return
 	}
-	sent := span * second / max(1, p.end.sentAt-p.begin.sentAt+r.poll)
+	span := p.end.sum - p.begin.sum
+	if lost, n := f.missing(p.begin.serial, p.end.serial); lost > max(1, n/8+n*r.lossBase()/1000) {
+		span = span * (n - lost) / n
+	}
+	sent := (p.end.sum - p.begin.sum) * second / max(1, p.end.sentAt-p.begin.sentAt+r.poll)
 	got := span * second / max(1, p.end.arrivedAt-p.begin.arrivedAt+r.poll)
 	aimed := r.bytes * p.gain / 2
 	got = min(got, sent, aimed)
@@ -261,7 +272,7 @@ func (r *rate) judge(now int64) {
 	}
 	// passed: it arrived in the time that it took to send it.
 	took := p.end.sentAt - p.begin.sentAt
-	passed := p.end.arrivedAt-p.begin.arrivedAt <= took*10/9+r.poll
+	passed := p.end.arrivedAt-p.begin.arrivedAt <= took*10/9+r.poll && span == p.end.sum-p.begin.sum
 	if passed && sent*2 > aimed {
 		got = aimed
 	}
@@ -296,20 +307,53 @@ func (r *rate) watch(m mark, queue, size, now int64) {
 		if g := between(s.begin, m); g > 0 {
 			got = min(got, g)
 		}
-		r.set(got * 92 / 100)
+		if r.stuck++; s.queue < r.cutQueue*3/4 {
+			r.stuck = 0
+		}
+		r.cutQueue = s.queue
+		if r.stuck >= 5 {
+			r.base, r.stuck = [largestChunk + 1]lowest{}, 0
+		} else {
+			r.cut(got*92/100, 2*s.queue, now)
+		}
 		if r.debug != nil {
-			r.debug("cut queue %d got %d rate %d\n", s.queue/1000, got, r.bytes)
+			r.debug("cut queue %d got %d rate %d", s.queue/1000, got, r.bytes)
 		}
-		r.nextAt = max(r.nextAt, now) + 2*s.queue
-		r.cutAt = r.nextAt
-		r.starting = false
-		if r.probe.state == probeWanted {
-			r.probe.state = probeNone
-		}
-		r.probeAt = now + 3*r.rtt
+	} else {
+		r.stuck, r.cutQueue = 0, 0
 	}
 	*s = standing{}
 }
 
-// lose takes in how many bytes were found lost.
-func (r *rate) lose(bytes int64) { r.lost += bytes }
+func (r *rate) cut(bytes, pause, now int64) {
+	r.set(bytes)
+	r.nextAt = max(r.nextAt, now) + pause
+	r.cutAt = r.nextAt
+	r.starting = false
+	if r.probe.state == probeWanted {
+		r.probe.state = probeNone
+	}
+	r.probeAt = now + 3*r.rtt
+}
+
+func (r *rate) lossBase() int64 { return min(r.loss.now, r.loss.before) }
+
+// lose takes in how many bytes were found to have arrived and to be lost, ever.
+func (r *rate) lose(got, gone, chunks, now int64) {
+	o := &r.round
+	if now-o.at < r.rtt || chunks-o.chunks < 16 {
+		return
+	}
+	got, gone = got-o.got, gone-o.gone
+	o.at, o.got, o.gone, o.chunks = now, o.got+got, o.gone+gone, chunks
+	if got+gone == 0 {
+		return
+	}
+	share := gone * 1000 / (got + gone)
+	if share > r.loss.add(share, now)+125 {
+		r.cut(max(r.bytes/2, r.bytes*(1000-share)/1000*92/100), 0, now)
+		if r.debug != nil {
+			r.debug("loss %d base %d rate %d", share, r.lossBase(), r.bytes)
+		}
+	}
+}

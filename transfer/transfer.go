@@ -243,7 +243,10 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 			return
 		}
 		t.hash(until)
-		t.rate.lose(t.flight.detect(until))
+		f := &t.flight
+		f.detect(until)
+		t.rate.lose(f.got, f.gone, f.count, until)
+		t.rate.judge(f, until)
 		t.tidy()
 		for {
 			datagram, ok := t.appendDue(buf[:0], until)
