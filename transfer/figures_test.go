@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +28,8 @@ type row struct {
 	repeats float64       // chunks sent again, at most, in losses
 
 	onTicks bool
+	ticksAt string
+	twin    bool            // a second session on the same link sends a file, too, from 3 s later on
 	change  []simnet.Config // what the links are like from 5 s on, then from 10 s on, …
 }
 
@@ -68,13 +69,16 @@ func quantile(of []time.Duration, q float64) time.Duration {
 const warmUp = 3 * time.Second
 
 // figure plays one row with one seed.
-func (r *row) figure(t testing.TB, seed uint64, debug bool) *measured {
+func (r *row) figure(t testing.TB, seed uint64) *measured {
 	m := new(measured)
 	offset := time.Duration(seed*997%1000) * ms / 10
 	play := func(with bool, until time.Duration) *game {
 		link := r.link
 		link.Overhead = simnet.UDPOverIPv4
-		g := &game{seed: seed, up: link, down: link, session: ackbits.Config{Adaptive: true, Bundle: true}, onTicks: r.onTicks}
+		g := &game{seed: seed, up: link, down: link, session: ackbits.Config{Adaptive: true, Bundle: true}, onTicks: r.onTicks, ticksAt: r.ticksAt}
+		if r.twin {
+			g.twins = 1
+		}
 		g.start(t)
 		if r.cross {
 			r.others(g)
@@ -91,13 +95,6 @@ func (r *row) figure(t testing.TB, seed uint64, debug bool) *measured {
 			g.pair.Run(until)
 			return g
 		}
-		for _, p := range []*peer{g.a, g.b} {
-			if debug {
-				p.transfers.rate.debug = func(f string, args ...any) {
-					t.Logf("%s %v "+strings.TrimSpace(f), append([]any{p.name, g.pair.Now()}, args...)...)
-				}
-			}
-		}
 		var wireBefore, chunkWire [2]int
 		var out []*Outgoing
 		lost := 0
@@ -111,6 +108,9 @@ func (r *row) figure(t testing.TB, seed uint64, debug bool) *measured {
 			for k, size := range [][]int{r.up, r.down}[i] {
 				out = append(out, sendFile(t, p, content(seed*10+uint64(k), size)))
 			}
+		}
+		if r.twin {
+			g.pair.At(g.pair.Now()+3*time.Second, func() { sendFile(t, g.b2, content(seed, 1<<30/1000)) })
 		}
 		start := g.pair.Now()
 		require.True(t, g.run(10*time.Minute, out...), r.name)
@@ -127,6 +127,10 @@ func (r *row) figure(t testing.TB, seed uint64, debug bool) *measured {
 			}
 			directions++
 			room := float64(r.link.Rate)*m.took.Seconds() - float64(p.wire-wireBefore[i])
+			if r.twin {
+				other := []*peer{g.a2, g.b2}[i]
+				room -= float64(other.wire + other.chunkWire)
+			}
 			payload := 0
 			for _, size := range sizes {
 				payload += size
@@ -218,14 +222,21 @@ var rows = []row{
 	{name: "100 Mbit, 16 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 16 << 10}, down: []int{16 * mib}, repeats: 1.3},
 	{name: "10 Mbit, 5 % reordered", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Reorder: 0.05, ReorderDelay: 20 * ms}, down: []int{8 * mib}},
 	{name: "10 Mbit, 5 % lost", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10, Loss: 0.05}, down: []int{8 * mib}, repeats: 1.1},
+	{name: "two sessions, 4 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}, down: []int{4 * mib}, twin: true},
 	{name: "4, 1, 4 Mbit", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}, down: []int{4 * mib}, change: []simnet.Config{{Delay: 30 * ms, Rate: mbit, Queue: 64 << 10}, {Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}}},
 	{name: "4 Mbit, path longer by 50 ms", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10}, down: []int{8 * mib}, change: []simnet.Config{{Delay: 80 * ms, Rate: 4 * mbit, Queue: 64 << 10}}},
 	{name: "4 Mbit, 2 s dead", link: simnet.Config{Delay: 30 * ms, Rate: 4 * mbit, Queue: 64 << 10, Blackouts: []simnet.Window{{From: 5 * time.Second, To: 7 * time.Second}}}, down: []int{4 * mib}},
 	{name: "20 Mbit, 300 ms", link: simnet.Config{Delay: 150 * ms, Rate: 20 * mbit, Queue: 256 << 10}, down: []int{16 * mib}},
 	{name: "20 Mbit, 2 ms", link: simnet.Config{Delay: ms, Rate: 20 * mbit, Queue: 256 << 10}, down: []int{16 * mib}},
-	{name: "64 kbit, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 20_000, Queue: 20_000}, down: []int{100 << 10}},
+	{name: "160 kbit, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 20_000, Queue: 20_000}, down: []int{100 << 10}},
 	{name: "300 kbit, 1 s", link: simnet.Config{Delay: 30 * ms, Rate: 37_500, Queue: 37_500}, down: []int{300 << 10}},
 	{name: "no limit", link: simnet.Config{Delay: 30 * ms}, down: []int{8 * mib}},
+	{name: "2 Mbit, receiver on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, ticksAt: "a"},
+	{name: "2 Mbit, sender on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, ticksAt: "b"},
+	{name: "10 Mbit, receiver on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, ticksAt: "a"},
+	{name: "10 Mbit, sender on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, ticksAt: "b"},
+	{name: "100 Mbit, on ticks", link: simnet.Config{Delay: 20 * ms, Rate: 100 * mbit, Queue: 512 << 10}, down: []int{16 * mib}, onTicks: true},
+	{name: "100 Mbit, on ticks, 300 KiB", link: simnet.Config{Delay: 30 * ms, Rate: 100 * mbit, Queue: 512 << 10}, down: []int{300 << 10}, onTicks: true},
 	{name: "2 Mbit, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 2 * mbit, Queue: 32 << 10, Loss: 0.01}, down: []int{2 * mib}, onTicks: true},
 	{name: "10 Mbit, on ticks", link: simnet.Config{Delay: 30 * ms, Rate: 10 * mbit, Queue: 128 << 10}, down: []int{8 * mib}, onTicks: true},
 }
@@ -239,7 +250,7 @@ func TestFigures(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			var sum measured
 			for seed := range seeds {
-				sum.add(r.figure(t, seed+1, os.Getenv("ACKBITS_DEBUG") != "" && seed == 0))
+				sum.add(r.figure(t, seed+1))
 			}
 			n := float64(seeds)
 			s, bs := quantile(sum.state, 0.99), quantile(sum.baseState, 0.99)

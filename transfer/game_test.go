@@ -42,6 +42,7 @@ func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 // 20 events of 64 bytes a second and states of 100 bytes.
 type peer struct {
 	name      string
+	token     uint64
 	session   *ackbits.Session
 	transfers *Transfers
 	now       func() time.Duration
@@ -155,23 +156,28 @@ type game struct {
 	up, down simnet.Config // from a, the client, to b; and back
 	session  ackbits.Config
 	onTicks  bool
+	ticksAt  string // the name of the peer that alone is on ticks
 	idle     bool
 	accept   func(p *peer, o Offer) (Sink, error)
 	resume   func(p *peer, o Offer) []byte
 	maxRate  int
 
-	pair *simnet.Pair
-	a, b *peer
+	twins int // further sessions on the same link
+
+	pair   *simnet.Pair
+	a, b   *peer
+	a2, b2 *peer
 }
 
 func (g *game) start(t testing.TB) {
 	clock := new(ackbits.ManualClock)
 	clock.Set(time.Unix(1000, 0))
-	newPeer := func(name string, rate int) *peer {
-		p := &peer{name: name, stateRate: rate, out: make([]byte, 0, ackbits.MaxDatagramSize), onTicks: g.onTicks, idle: g.idle}
+	newPeer := func(name string, rate, twin int) *peer {
+		p := &peer{name: name, stateRate: rate, out: make([]byte, 0, ackbits.MaxDatagramSize), onTicks: g.onTicks || name == g.ticksAt, idle: g.idle}
 		cfg := g.session
-		cfg.Clock, cfg.Outcomes, cfg.Token = clock, true, g.seed
-		if g.onTicks {
+		p.token = g.seed + uint64(twin)<<32
+		cfg.Clock, cfg.Outcomes, cfg.Token = clock, true, p.token
+		if p.onTicks {
 			cfg.PollInterval = time.Second / 60
 		}
 		cfg.Accept = func(h ackbits.Header, payload []byte) error {
@@ -203,18 +209,52 @@ func (g *game) start(t testing.TB) {
 		require.NoError(t, err)
 		return p
 	}
-	g.a, g.b = newPeer("a", 60), newPeer("b", 20)
-	g.a.other, g.b.other = g.b, g.a
-	g.pair = simnet.NewPair(g.seed, clock, g.a, g.b, g.up, g.down)
-	g.a.send = func(d []byte) { g.pair.Send(simnet.AToB, d) }
-	g.b.send = func(d []byte) { g.pair.Send(simnet.BToA, d) }
-	g.a.now, g.b.now = g.pair.Now, g.pair.Now
+	var hosts [2]host
 	rng := rand.New(rand.NewPCG(g.seed, 77))
-	for _, p := range []*peer{g.a, g.b} {
-		g.pair.At(time.Duration(rng.Int64N(int64(time.Second/60))), func() {
-			g.pair.Every(60, time.Second, p.tick)
-		})
+	for i := range 1 + g.twins {
+		a, b := newPeer("a", 60, i), newPeer("b", 20, i)
+		a.other, b.other = b, a
+		hosts[0], hosts[1] = append(hosts[0], a), append(hosts[1], b)
 	}
+	g.a, g.b = hosts[0][0], hosts[1][0]
+	g.pair = simnet.NewPair(g.seed, clock, hosts[0], hosts[1], g.up, g.down)
+	for i, d := range []simnet.Direction{simnet.AToB, simnet.BToA} {
+		for _, p := range hosts[i] {
+			p.send, p.now = func(b []byte) { g.pair.Send(d, b) }, g.pair.Now
+			g.pair.At(time.Duration(rng.Int64N(int64(time.Second/60))), func() {
+				g.pair.Every(60, time.Second, p.tick)
+			})
+		}
+	}
+	if g.twins > 0 {
+		g.a2, g.b2 = hosts[0][1], hosts[1][1]
+	}
+}
+
+// host is one end of the link, with a session or more.
+type host []*peer
+
+func (h host) Receive(datagram []byte) {
+	for _, p := range h {
+		if len(h) == 1 || len(datagram) > 9 && binary.LittleEndian.Uint64(datagram[2:]) == p.token {
+			p.Receive(datagram)
+		}
+	}
+}
+
+func (h host) Due(send func([]byte)) {
+	for _, p := range h {
+		p.Due(send)
+	}
+}
+
+func (h host) Deadline() (at time.Time, ok bool) {
+	for _, p := range h {
+		if t, some := p.Deadline(); some && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
 }
 
 // content returns bytes that no two places of have in common.
@@ -240,11 +280,6 @@ func TestSendsAMap(t *testing.T) {
 	link := simnet.Config{Delay: 30 * ms, Rate: 250_000, Queue: 32 << 10, Overhead: simnet.UDPOverIPv4, Loss: 0.01}
 	g := &game{seed: 1, up: link, down: link, session: ackbits.Config{Adaptive: true, Bundle: true}}
 	g.start(t)
-	if testing.Verbose() {
-		g.b.transfers.rate.debug = func(f string, args ...any) {
-			t.Logf("%v "+f, append([]any{g.pair.Now()}, args...)...)
-		}
-	}
 	g.pair.Run(time.Second)
 	file := content(1, 300<<10)
 	o, err := g.b.transfers.Send([]byte("map"), bytes.NewReader(file), int64(len(file)))

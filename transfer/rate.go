@@ -1,130 +1,95 @@
 package transfer
 
 const (
-	second      = int64(1e9)
-	millisecond = int64(1e6)
-
 	// wireOverhead is what a datagram has beside its payload: our header, UDP and
-	// IPv4, and some bytes of a seal or a tunnel.
+	// IPv4, and some bytes for a seal or a tunnel. It matters little: rates are
+	// measured in the same bytes.
 	wireOverhead = 50
 
-	firstRate = 150_000 // bytes a second
+	// firstRate, in bytes a second, is what the first probe starts from. More floods
+	// links of 1 Mbit/s at once, less costs fast ones a round trip.
+	firstRate = 150_000
+	// leastRate keeps a transfer alive that is cut all the time; more would hurt a
+	// modem, less would never find out that a link got better.
 	leastRate = 4_000
 
-	probeChunks = 5
-	probeTime   = 8 * millisecond
-	queueLimit  = 8 * millisecond
+	// Shares of the rate that a probe showed, in percent, for small and large chunks:
+	// the rest is for the game, whose datagrams fall between those of a probe or not.
+	// More makes queues, less leaves the link idle. On fast links a probe has more
+	// chunks, and shows it more exactly.
+	smallShare, bigShare = 92, 95
 
+	// The size of chunks changes at these rates, up and down. Larger chunks cost fewer
+	// headers, and hold up the game's datagrams for longer: 1 KiB takes 4 ms at 2 Mbit/s.
+	bigAbove, smallBelow = 400_000, 250_000
+
+	// An answer is asked for with every askEvery-th chunk, so that an acknowledgement
+	// that is lost does not hide more than the next one shows, and at least each
+	// askTime. More often costs the other direction more, less often sees a queue
+	// later.
 	askEvery = 11
 	askTime  = 10 * millisecond
 
-	baseTime = 10 * second
+	// slack is by how much a caller may be late without losing rate; a sleep is.
+	slack = 2 * millisecond
 
-	// smallBelow, bigAbove: the rates between which the size of chunks changes.
-	smallBelow = 250_000
-	bigAbove   = 400_000
+	// A loss that is not the path's usual one is a queue that is too short for delay to
+	// show: by more than lossLimit thousandths, over a round of lossChunks at least.
+	lossLimit  = 125
+	lossChunks = 16
+
+	// unmoved is how many cuts in a row that do not shorten a queue show that there is
+	// none, and the path became longer. Fewer would believe it of others' queues.
+	unmoved = 5
+
+	// restTime is after how long without a chunk the rate is found anew.
+	restTime = 10 * second
 )
 
-// lowest is the least of the values of the last one to two baseTimes.
-type lowest struct {
-	now, before int64
-	since       int64
-	some        bool
-}
-
-func (l *lowest) add(v, now int64) int64 {
-	if !l.some {
-		*l = lowest{now: v, before: v, since: now, some: true}
-	}
-	if now-l.since >= baseTime {
-		l.before, l.now, l.since = l.now, v, now
-	}
-	l.now = min(l.now, v)
-	return min(l.now, l.before)
-}
-
-type probeState uint8
-
-const (
-	probeNone probeState = iota
-	probeWanted
-	probeSending
-	probeWaiting
-	probeAnswered
-)
-
-// mark is a chunk that was answered.
-type mark struct{ serial, sum, sentAt, arrivedAt int64 }
-
-// got returns the rate at which the bytes from a to b arrived; 0: unknown.
-func between(a, b mark) (got int64) {
-	if b.arrivedAt <= a.arrivedAt {
-		return 0
-	}
-	return (b.sum - a.sum) * second / (b.arrivedAt - a.arrivedAt)
-}
-
-type probe struct {
-	state       probeState
-	gain        int64 // in halves
-	first, last int64 // serials
-	nextAt      int64
-	expires     int64
-	begin, end  mark
-}
-
-// rate decides when chunks go.
+// rate decides when chunks go, how large they are, and which ask for an answer. It
+// takes what the link has to spare and gives way to whatever makes a queue: it goes up
+// by probes, and down as soon as a queue stands.
 type rate struct {
-	bytes  int64
-	limit  int64
-	poll   int64
-	nextAt int64
-	big    bool
+	bytes int64 // a second, on the wire
+	limit int64 // Config.MaxRate
+	poll  int64 // Config.PollInterval
+	big   bool  // chunks are large
 
-	lastAsk  int64
-	sinceAsk int
-
-	clock   uint32 // the peer's, at the latest answer
-	arrival int64  // the same without its wrap
-	clocked bool
-	base    [largestChunk + 1]lowest
-	last    int64 // the queue at the latest answer
-	noise   int64 // by how much two in a row differ
-
-	starting bool
-	step     int
-	probe    probe
-	probeAt  int64 // not before
-	stand    standing
-	cutAt    int64 // chunks sent before say nothing of the queue
+	nextAt   int64 // when the next chunk may go
+	askedAt  int64
+	unasked  int   // chunks since
+	starting bool  // the link's limit was not met yet
+	first    bool  // nor did any probe return
+	probeAt  int64 // when the next probe is wanted
 	rtt      int64
-	stuck    int // cuts in a row that did not shorten the queue
-	cutQueue int64
 
-	round struct{ at, got, gone, chunks int64 }
-	loss  lowest
-	debug func(format string, args ...any)
+	probe    probe
+	delays   delays
+	standing standing
+	cutAt    int64 // what was sent before tells nothing of the rate
+	cutQueue int64 // at the latest cut, if the queue has stood since
+	cuts     int   // in a row that did not shorten it
+	round    struct{ at, got, gone, chunks int64 }
+	usual    lowest // thousandths of a round that were lost
 }
 
-// standing is the least queue of some answers in a row.
-type standing struct {
-	n     int
-	queue int64
-	begin mark
-}
-
-func (r *rate) init(limit int64, poll int64) {
+func (r *rate) init(limit, poll int64) {
 	r.limit, r.poll = limit, poll
-	r.starting = true
-	r.probe.state = probeWanted
+	r.restart()
+}
+
+// restart forgets what is known of the link's rate.
+func (r *rate) restart() {
+	r.starting, r.first = true, true
+	r.probe = probe{state: probeWanted}
 	r.set(firstRate)
 }
 
 func (r *rate) set(bytes int64) {
-	if r.limit > 0 {
-		bytes = min(bytes, r.limit)
-	}
 	r.bytes = max(bytes, leastRate)
+	if r.limit > 0 {
+		r.bytes = min(r.bytes, r.limit)
+	}
 	if r.bytes > bigAbove {
 		r.big = true
 	} else if r.bytes < smallBelow {
@@ -143,188 +108,99 @@ func (r *rate) units() int64 {
 	return 1
 }
 
-func (r *rate) gain() int64 {
-	switch {
-	case !r.starting, r.step == 0:
-		return 3
-	case r.poll > 0:
-		return 4
-	}
-	return 6
+// window returns how many bytes may be in flight: twice what the rate makes of a round
+// trip, so that it is only the limit where answers fail to come.
+func (r *rate) window(rtt int64) int64 {
+	return max(2*r.bytes/1000*(rtt/millisecond), 12*(unit+chunkHeader+wireOverhead))
 }
 
-// share is what of a probe's rate is used, in percent.
-func (r *rate) share() int64 {
-	if r.big {
-		return 95
-	}
-	return 92
-}
-
-// allowedAt returns when the next chunk may go.
+// allowedAt returns when the next chunk may go. Nothing follows the first probe until
+// its answer is there.
 func (r *rate) allowedAt() int64 {
-	switch r.probe.state {
-	case probeSending:
+	switch {
+	case r.probe.state == probeSending:
 		return r.probe.nextAt
-	case probeWaiting:
-		if r.starting && r.step == 0 {
-			return r.probe.expires
-		}
+	case r.probe.state == probeWaiting && r.first:
+		return r.probe.expires
 	}
 	return r.nextAt
 }
 
-func (r *rate) window(rtt int64) int64 {
-	return max(2*r.bytes/1000*(rtt/millisecond), 12*unit)
-}
-
-// leave notes that chunk serial of size bytes on the wire goes now, and reports whether it asks for an
-// answer.
+// leave notes that a chunk of size bytes on the wire goes now, and reports whether it
+// asks for an answer.
 func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
-	p := &r.probe
-	if p.state == probeWaiting && now >= p.expires {
-		p.state = probeWanted
+	if now-r.askedAt > restTime {
+		r.restart()
 	}
+	p := &r.probe
+	p.expire(now, patience)
 	if p.state == probeNone && now >= r.probeAt {
 		p.state = probeWanted
 	}
-	r.sinceAsk++
-	ask = r.sinceAsk >= askEvery || now-r.lastAsk >= askTime
-	slack := r.poll + 2*millisecond
-	if p.state == probeWanted {
-		p.state = probeSending
-		p.gain = r.gain()
-		long := max(min(probeTime+6*r.noise, 32*millisecond/(p.gain-2)), 4*r.poll)
-		n := max(probeChunks, r.bytes*p.gain/2*long/second/size)
-		p.first, p.last = serial, serial+n
-		p.begin, p.end = mark{}, mark{}
-		p.nextAt = now
-		ask = true
+	if p.state == probeWanted && r.bytes != r.limit {
+		g := r.gain()
+		p.start(serial, now, g, r.bytes*g/100*r.probeLength(g)/second/size)
 	}
-	r.nextAt = max(r.nextAt, now-slack) + r.time(size)
+	late := now - slack - r.poll // what was allowed before that is lost
+	r.nextAt = max(r.nextAt, late) + r.time(size)
+	r.unasked++
+	ask = r.unasked >= askEvery || now-r.askedAt >= askTime
 	if p.state == probeSending {
-		p.nextAt = max(p.nextAt, now-slack) + r.time(size)*2/p.gain
-		ask = ask || serial == p.last-2 // in case that the last is lost
-		if serial >= p.last {
-			p.state = probeWaiting
-			p.expires = now + 2*patience
-			ask = true
-		}
+		p.nextAt = max(p.nextAt, late) + r.time(size)*100/p.gain
+		ask = p.sent(serial, now, patience) || ask
 	}
 	if ask {
-		r.lastAsk, r.sinceAsk = now, 0
+		r.askedAt, r.unasked = now, 0
 	}
 	return ask
 }
 
-// answered takes in when a chunk arrived, by the peer's clock.
-func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
-	if r.clocked {
-		r.arrival += int64(int32(clock-r.clock)) * 1000
-	}
-	r.clock, r.clocked, r.rtt = clock, true, rtt
-	m := mark{serial, c.sum, c.sentAt, r.arrival}
-
-	delay := r.arrival - c.sentAt
-	queue := delay - r.base[c.units].add(delay, now)
-	p := &r.probe
-	probing := p.state >= probeSending && serial >= p.first && serial <= p.last
-	if !probing {
-		r.noise += (max(queue-r.last, r.last-queue) - r.noise) / 8
-	}
-	r.last = queue
-	if probing {
-		if p.begin.sum == 0 {
-			p.begin = m
-		}
-		p.end = m
-	}
-	if p.state == probeWaiting && serial >= p.last {
-		p.state = probeAnswered
-	}
-	if c.sentAt >= r.cutAt {
-		r.watch(m, queue, int64(c.size), now)
-	}
-}
-
-// judge takes in what a probe showed.
-func (r *rate) judge(f *flight, now int64) {
-	p := &r.probe
-	if p.state != probeAnswered {
-		return
-	}
-	p.state = probeNone
-	r.probeAt = now + 3*r.rtt
-	if p.end.serial <= p.begin.serial {
-		p.state = probeWanted
-		return
-	}
-	span := p.end.sum - p.begin.sum
-	if lost, n := f.missing(p.begin.serial, p.end.serial); lost > max(1, n/8+n*r.lossBase()/1000) {
-		span = span * (n - lost) / n
-	}
-	sent := (p.end.sum - p.begin.sum) * second / max(1, p.end.sentAt-p.begin.sentAt+r.poll)
-	got := span * second / max(1, p.end.arrivedAt-p.begin.arrivedAt+r.poll)
-	aimed := r.bytes * p.gain / 2
-	got = min(got, sent, aimed)
-	if r.debug != nil {
-		r.debug("probe gain %d sent %d got %d rate %d starting %v noise %d\n", p.gain, sent, got, r.bytes, r.starting, r.noise/1000)
-	}
-	// passed: it arrived in the time that it took to send it.
-	took := p.end.sentAt - p.begin.sentAt
-	passed := p.end.arrivedAt-p.begin.arrivedAt <= took*10/9+r.poll && span == p.end.sum-p.begin.sum
-	if passed && sent*2 > aimed {
-		got = aimed
-	}
+func (r *rate) gain() int64 {
 	switch {
-	case passed:
-		r.set(max(r.bytes, got*r.share()/100))
-	case r.starting:
-		r.set(got * r.share() / 100)
-	default:
-		r.set((r.bytes + got*r.share()/100) / 2)
+	case !r.starting:
+		return gain
+	case r.first:
+		return firstGain
+	case r.poll > 0:
+		return tickGain
 	}
-	r.starting = r.starting && passed
-	if passed {
-		p.state = probeWanted
-	}
-	r.step++
+	return startGain
 }
 
-// watch looks for a queue that stands.
-func (r *rate) watch(m mark, queue, size, now int64) {
-	s := &r.stand
-	if s.n == 0 {
-		s.begin, s.queue = m, queue
-	}
-	s.n++
-	s.queue = min(s.queue, queue)
-	if s.n < 2 || m.sentAt-s.begin.sentAt < 10*millisecond+2*r.poll {
+// probeLength returns how long a probe takes.
+func (r *rate) probeLength(gain int64) int64 {
+	return max(min(probeTime+probeNoise*r.delays.noise, probeExcess*100/(gain-100)), probeTicks*r.poll)
+}
+
+// answered takes in when a chunk arrived, by the receiver's clock.
+func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
+	r.rtt = rtt
+	m, queue := r.delays.add(c, serial, clock, now)
+	r.probe.answered(m)
+	if c.sentAt < r.cutAt {
 		return
 	}
-	if s.queue > queueLimit+r.time(size) {
-		got := r.bytes
-		if g := between(s.begin, m); g > 0 {
-			got = min(got, g)
+	least, got, ok := r.standing.add(m, queue, r.poll)
+	switch {
+	case !ok:
+	case least <= queueLimit+r.time(int64(c.size)):
+		r.cuts, r.cutQueue = 0, 0
+	default:
+		if r.cuts++; least < r.cutQueue*3/4 {
+			r.cuts = 0
 		}
-		if r.stuck++; s.queue < r.cutQueue*3/4 {
-			r.stuck = 0
+		if r.cutQueue = least; r.cuts >= unmoved {
+			r.delays.forget()
+			r.cuts = 0
+			return
 		}
-		r.cutQueue = s.queue
-		if r.stuck >= 5 {
-			r.base, r.stuck = [largestChunk + 1]lowest{}, 0
-		} else {
-			r.cut(got*92/100, 2*s.queue, now)
-		}
-		if r.debug != nil {
-			r.debug("cut queue %d got %d rate %d", s.queue/1000, got, r.bytes)
-		}
-	} else {
-		r.stuck, r.cutQueue = 0, 0
+		// A queue that is all ours is gone after its own time; the rest of the pause
+		// is for those who share it.
+		r.cut(min(r.bytes, got)*smallShare/100, 2*least, now)
 	}
-	*s = standing{}
 }
 
+// cut lowers the rate, after a pause.
 func (r *rate) cut(bytes, pause, now int64) {
 	r.set(bytes)
 	r.nextAt = max(r.nextAt, now) + pause
@@ -333,27 +209,53 @@ func (r *rate) cut(bytes, pause, now int64) {
 	if r.probe.state == probeWanted {
 		r.probe.state = probeNone
 	}
-	r.probeAt = now + 3*r.rtt
+	r.probeAt = now + probeRounds*r.rtt
 }
 
-func (r *rate) lossBase() int64 { return min(r.loss.now, r.loss.before) }
+// judge takes in what a probe showed, once all acknowledgements have been read.
+func (r *rate) judge(f *flight, now int64) {
+	if r.probe.state != probeAnswered {
+		return
+	}
+	got, passed, ok := r.probe.result(f, r.bytes, r.usual.get(), r.poll)
+	r.probe.state = probeNone
+	if !ok || passed {
+		r.probe.state = probeWanted // the limit is further up
+	}
+	if !ok {
+		return
+	}
+	share := int64(smallShare)
+	if r.big {
+		share = bigShare
+	}
+	switch got = got * share / 100; {
+	case passed:
+		r.set(max(r.bytes, got))
+	case r.starting:
+		r.set(got)
+	default:
+		r.set((r.bytes + got) / 2)
+	}
+	r.first = false
+	r.starting = r.starting && passed
+	r.probeAt = now + probeRounds*r.rtt
+}
 
-// lose takes in how many bytes were found to have arrived and to be lost, ever.
-func (r *rate) lose(got, gone, chunks, now int64) {
+// count takes in how many bytes have arrived and were lost so far, and how many chunks
+// were sent.
+func (r *rate) count(got, gone, chunks, now int64) {
 	o := &r.round
-	if now-o.at < r.rtt || chunks-o.chunks < 16 {
+	if now-o.at < r.rtt || chunks-o.chunks < lossChunks {
 		return
 	}
-	got, gone = got-o.got, gone-o.gone
-	o.at, o.got, o.gone, o.chunks = now, o.got+got, o.gone+gone, chunks
-	if got+gone == 0 {
+	arrived, lost := got-o.got, gone-o.gone
+	o.at, o.got, o.gone, o.chunks = now, got, gone, chunks
+	if arrived+lost == 0 {
 		return
 	}
-	share := gone * 1000 / (got + gone)
-	if share > r.loss.add(share, now)+125 {
-		r.cut(max(r.bytes/2, r.bytes*(1000-share)/1000*92/100), 0, now)
-		if r.debug != nil {
-			r.debug("loss %d base %d rate %d", share, r.lossBase(), r.bytes)
-		}
+	share := lost * 1000 / (arrived + lost)
+	if share > r.usual.add(share, now)+lossLimit {
+		r.cut(max(r.bytes/2, r.bytes/1000*(1000-share)*smallShare/100), 0, now)
 	}
 }

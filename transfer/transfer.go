@@ -245,7 +245,7 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 		t.hash(until)
 		f := &t.flight
 		f.detect(until)
-		t.rate.lose(f.got, f.gone, f.count, until)
+		t.rate.count(f.got, f.gone, f.count, until)
 		t.rate.judge(f, until)
 		t.tidy()
 		for {
