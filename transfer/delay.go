@@ -15,6 +15,8 @@ const (
 	// queueLimit is how much queue may stand, beside what one chunk takes to leave.
 	// More holds up the game, less takes its own bursts for a queue.
 	queueLimit = 8 * millisecond
+	// longestQueue: what looks longer is a clock that was set, or a receiver that slept.
+	longestQueue = 4 * second
 	// standTime and standAnswers are how long, and over how many answers, a queue
 	// must stand. Less cuts for each burst of the game's, more lets the queue grow
 	// for longer when others come.
@@ -80,6 +82,10 @@ func (d *delays) add(c *chunk, serial int64, clock uint32, now int64) (m mark, q
 	d.clock, d.some = clock, true
 	delay := d.arrived - c.sentAt
 	queue = delay - d.base[c.units].add(delay, now)
+	if queue > longestQueue {
+		d.forget()
+		queue = delay - d.base[c.units].add(delay, now)
+	}
 	d.noise += (max(queue-d.last, d.last-queue) - d.noise) / 8
 	d.last = queue
 	return mark{serial, c.sum, c.sentAt, d.arrived}, queue

@@ -74,13 +74,17 @@ type flight struct {
 	repeats, needless  uint64
 }
 
-// add notes a chunk that leaves.
+// full reports whether another chunk cannot be remembered.
+func (f *flight) full() bool {
+	return f.count-f.first == maxFlight && f.chunks.At(f.first).state == flying
+}
+
+// add notes a chunk that leaves; the flight must not be full.
 func (f *flight) add(c chunk) {
-	if f.count-f.first == int64(len(f.chunks)) {
-		if n := len(f.chunks); n < maxFlight {
+	if n := len(f.chunks); f.count-f.first == int64(n) {
+		if n < maxFlight {
 			f.chunks = f.chunks.Resized(max(2*n, minFlight), f.first, f.count)
 		} else {
-			f.lose(f.chunks.At(f.first))
 			f.forget()
 		}
 	}

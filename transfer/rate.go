@@ -12,6 +12,9 @@ const (
 	// leastRate keeps a transfer alive that is cut all the time; more would hurt a
 	// modem, less would never find out that a link got better.
 	leastRate = 4_000
+	// mostRate is 10 Gbit/s. Without it a receiver that lies could drive the rate until
+	// Due never ends.
+	mostRate = 1_250_000_000
 
 	// Shares of the rate that a probe showed, in percent, for small and large chunks:
 	// the rest is for the game, whose datagrams fall between those of a probe or not.
@@ -37,6 +40,11 @@ const (
 	// show: by more than lossLimit thousandths, over a round of lossChunks at least.
 	lossLimit  = 125
 	lossChunks = 16
+
+	// longestPause is the most that is waited after a cut, and a quarter of the rate
+	// the least that is left: what is measured may be wrong. More lets a queue stay for
+	// longer, less starves a transfer over one bad measurement.
+	longestPause = second
 
 	// unmoved is how many cuts in a row that do not shorten a queue show that there is
 	// none, and the path became longer. Fewer would believe it of others' queues.
@@ -86,7 +94,7 @@ func (r *rate) restart() {
 }
 
 func (r *rate) set(bytes int64) {
-	r.bytes = max(bytes, leastRate)
+	r.bytes = min(max(bytes, leastRate), mostRate)
 	if r.limit > 0 {
 		r.bytes = min(r.bytes, r.limit)
 	}
@@ -202,8 +210,8 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 
 // cut lowers the rate, after a pause.
 func (r *rate) cut(bytes, pause, now int64) {
-	r.set(bytes)
-	r.nextAt = max(r.nextAt, now) + pause
+	r.set(max(bytes, r.bytes/4))
+	r.nextAt = max(r.nextAt, now) + min(pause, longestPause)
 	r.cutAt = r.nextAt
 	r.starting = false
 	if r.probe.state == probeWanted {
@@ -229,7 +237,7 @@ func (r *rate) judge(f *flight, now int64) {
 	if r.big {
 		share = bigShare
 	}
-	switch got = got * share / 100; {
+	switch got = max(got*share/100, r.bytes/4); {
 	case passed:
 		r.set(max(r.bytes, got))
 	case r.starting:
@@ -256,6 +264,6 @@ func (r *rate) count(got, gone, chunks, now int64) {
 	}
 	share := lost * 1000 / (arrived + lost)
 	if share > r.usual.add(share, now)+lossLimit {
-		r.cut(max(r.bytes/2, r.bytes/1000*(1000-share)*smallShare/100), 0, now)
+		r.cut(r.bytes/1000*(1000-share)*smallShare/100, 0, now)
 	}
 }

@@ -185,6 +185,9 @@ func (t *Transfers) offered(offer *Offer) error {
 		return nil
 	}
 	if len(t.incoming) >= maxIncoming {
+		t.incoming = slices.DeleteFunc(t.incoming, func(in *Incoming) bool { return in.err != nil && in.word.kind == 0 })
+	}
+	if len(t.incoming) >= maxIncoming {
 		return errBusy
 	}
 	t.ids.Receive(offer.ID)
@@ -324,7 +327,7 @@ func (t *Transfers) datagram(dst, payload []byte) (out []byte, number int64, ok 
 
 // chunkAt returns when the next chunk may go.
 func (t *Transfers) chunkAt() (at int64, ok bool) {
-	if t.flight.flying >= t.rate.window(t.patience()) || !t.more() {
+	if t.flight.flying >= t.rate.window(t.patience()) || t.flight.full() || !t.more() {
 		return 0, false
 	}
 	return t.rate.allowedAt(), true
