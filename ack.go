@@ -1,9 +1,6 @@
 package ackbits
 
-import (
-	"math/bits"
-	"strconv"
-)
+import "strconv"
 
 // Arrival says how a sequence relates to those received before it.
 type Arrival uint8
@@ -112,42 +109,3 @@ func (t *AckTracker) AckBits() uint32 { return uint32(t.history) }
 
 // WideAckBits returns the 64 bits of the wide header.
 func (t *AckTracker) WideAckBits() uint64 { return t.history }
-
-// unnamed counts the peer's datagrams that no header of ours has named yet, and
-// notices those that leave the acknowledgement window unnamed.
-type unnamed struct {
-	count int    // Newest or Late since we sent one
-	ack   bool   // whether the newest is among them
-	bits  uint64 // as in the header
-}
-
-func (u *unnamed) clear() { *u = unnamed{} }
-
-// newest notes a datagram that moves ack by step, and returns how many that
-// pushes out of a window of width bits.
-func (u *unnamed) newest(step, width uint16) (outrun uint64) {
-	u.count++
-	if u.ack || u.bits != 0 {
-		outrun = uint64(bits.OnesCount64(u.bits >> max(0, int(width)-int(step))))
-		u.bits = u.bits << step & (1<<width - 1)
-		if u.ack {
-			if step <= width {
-				u.bits |= 1 << (step - 1)
-			} else {
-				outrun++
-			}
-		}
-	}
-	u.ack = true
-	return outrun
-}
-
-// late notes a datagram that is back steps before ack.
-func (u *unnamed) late(back, width uint16) (outrun uint64) {
-	u.count++
-	if back > width {
-		return 1
-	}
-	u.bits |= 1 << (back - 1)
-	return 0
-}

@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// Config.Adaptive resends events by evidence and sends copies ahead of loss. Its
-// constants, and what breaks in each direction:
+// The copyRule of Config.Adaptive: it retransmits by evidence and sends proactive
+// copies where the link loses. All that it knows of the link is here; what it is
+// asked, and by whom, is in copies.go.
+
+// The constants, and what breaks in each direction:
 const (
 	// minResend is the shortest timer. Below it, a tick of the peer's would pass
 	// for a loss on a local network; above it, the tail of a burst on such a
@@ -82,39 +85,23 @@ const (
 // time; where the round trip is longer than burstTail, longPlan leaves them out.
 // Without them, what a long burst swallows waits for a round trip after its end.
 var (
-	burstPlan = ahead{left: 8, far: 0b00001010}
-	longPlan  = ahead{left: 3, far: 0b010}
+	burstPlan = copyPlan{left: 8, far: 0b00001010}
+	longPlan  = copyPlan{left: 3, far: 0b010}
 )
 
-// ahead is a plan for the copies of an event that go before a loss is known: how
-// many are left and, in the low bits, which of them go far from the one before.
-type ahead struct{ left, far uint8 }
-
-// near and distant report how the next copy goes, if there is one.
-func (a ahead) near() bool    { return a.left > 0 && a.far&1 == 0 }
-func (a ahead) distant() bool { return a.left > 0 && a.far&1 != 0 }
-
-// spend takes the next copy off the plan.
-func (a *ahead) spend() {
-	if a.left > 0 {
-		a.left--
-		a.far >>= 1
-	}
-}
-
-// adaptation is what Config.Adaptive knows of the link. It looks once at each
+// adaptiveRule is what Config.Adaptive knows of the link. It looks once at each
 // datagram that we sent, in their order, as soon as it is acknowledged or
 // presumed lost.
-type adaptation struct {
+type adaptiveRule struct {
+	delay     int64 // of the timer, before the first sample
 	heartbeat int64
 	assessed  int64 // the number of the next datagram to look at
 
 	lossesAt [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
 	newest   int                   // the place of the newest of them
 	losses   int                   // how many of them there are
-	plan     ahead                 // for new events, by these
+	current  copyPlan              // for new events, by these
 
-	latestRTT   int64 // of the newest datagram acknowledged
 	reorderStep int64 // how many steps evidence waits
 	reorderedAt int64 // the number assessed at the last reordering
 
@@ -127,15 +114,15 @@ type adaptation struct {
 }
 
 // loss returns the i-th newest loss.
-func (a *adaptation) loss(i int) *uint32 {
+func (a *adaptiveRule) loss(i int) *uint32 {
 	return &a.lossesAt[(a.newest+sampledLosses-i)%sampledLosses]
 }
 
 // age returns how many datagrams ago the i-th newest loss was.
-func (a *adaptation) age(i int) int64 { return int64(uint32(a.assessed) - *a.loss(i)) }
+func (a *adaptiveRule) age(i int) int64 { return int64(uint32(a.assessed) - *a.loss(i)) }
 
 // lose notes a loss.
-func (a *adaptation) lose(number int64) {
+func (a *adaptiveRule) lose(number int64) {
 	a.newest = (a.newest + 1) % sampledLosses
 	a.losses = min(a.losses+1, sampledLosses)
 	*a.loss(0) = uint32(number)
@@ -143,7 +130,7 @@ func (a *adaptation) lose(number int64) {
 
 // lossRate estimates the share of datagrams lost, in millionths, and of losses
 // that follow right after another.
-func (a *adaptation) lossRate() (rate, pairs int64) {
+func (a *adaptiveRule) lossRate() (rate, pairs int64) {
 	n := 0
 	for n < a.losses && a.age(n) <= lossMemory {
 		if n > 0 && a.age(n)-a.age(n-1) == 1 {
@@ -165,8 +152,8 @@ func (a *adaptation) lossRate() (rate, pairs int64) {
 // replan draws up the plan. Copies a tick apart share the fate of a burst, so
 // where losses come in bursts one copy follows near and the others far. Most of
 // the far ones are never sent, because the acknowledgement comes first.
-func (a *adaptation) replan() {
-	a.plan = ahead{}
+func (a *adaptiveRule) replan(p *path) {
+	a.current = copyPlan{}
 	rate, pairs := a.lossRate()
 	bursty := pairs > max(burstiness, 2*rate)
 	if !bursty && a.losses >= recentLosses {
@@ -175,40 +162,42 @@ func (a *adaptation) replan() {
 	}
 	switch {
 	case rate <= tolerated:
-	case bursty && a.latestRTT > burstTail:
-		a.plan = longPlan
+	case bursty && p.latest > burstTail:
+		a.current = longPlan
 	case bursty:
-		a.plan = burstPlan
+		a.current = burstPlan
 	default:
-		for left := rate; left > tolerated && a.plan.left < maxAhead; left = left * rate / million {
-			a.plan.left++
+		for left := rate; left > tolerated && a.current.left < maxAhead; left = left * rate / million {
+			a.current.left++
 		}
 	}
 }
 
-// noteCarrier notes an application datagram that can carry events. Of several at
-// one time the first counts.
-func (a *adaptation) noteCarrier(now int64) {
+// carrierSent counts the first of several datagrams at one time.
+func (a *adaptiveRule) carrierSent(now int64) (sooner bool) {
 	if now > a.carriedAt {
 		a.carriedAt, a.carrierGap = now, now-a.carriedAt
 	}
+	return true
 }
 
-// plannedAt returns when a planned copy is due, a gap after the last one. One in a
-// datagram of its own waits a little if an application datagram that can carry
-// it is about to come, counting on that to be up to a quarter late.
-func (a *adaptation) plannedAt(e *pending, gap int64, in carrier) int64 {
-	at := e.last + gap
+// proactiveAt: a gap after the last copy. One in a datagram of its own waits a
+// little if an application datagram that can carry it is about to come, counting on
+// that to be up to a quarter late.
+func (a *adaptiveRule) proactiveAt(e *pending, in carrier) int64 {
+	at := e.last + nearGap
+	if e.plan.distant() {
+		at = e.last + farGap
+	}
 	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; in == ownDatagram && next > at && next <= at+maxHold {
 		return next
 	}
 	return at
 }
 
-// forgive takes note of reordering: it takes back the loss, if the datagram was
-// counted as one, and lets evidence wait longer, by a step more where the wait
-// was too short.
-func (a *adaptation) forgive(number int64) {
+// reordered takes back the loss, if the datagram was counted as one, and lets
+// evidence wait longer, by a step more where the wait was too short.
+func (a *adaptiveRule) reordered(number int64, p *path) {
 	a.reorderedAt = a.assessed
 	a.reorderStep = max(a.reorderStep, 1)
 	for i := range a.losses {
@@ -221,33 +210,20 @@ func (a *adaptation) forgive(number int64) {
 		a.newest = (a.newest + sampledLosses - 1) % sampledLosses
 		a.losses--
 		a.reorderStep = min(a.reorderStep+1, reorderSteps)
-		a.replan()
+		a.replan(p)
 		return
 	}
 }
 
-// fired notes that the timer fired, and lets it back off if nothing at all was
-// acknowledged since it did so before.
-func (a *adaptation) fired(now, timer int64) {
-	if now-a.firedAt < timer && a.silent {
-		return // one silence, many events
-	}
-	if a.silent {
-		a.backoff = min(a.backoff+1, maxBackoff)
-	}
-	a.firedAt, a.silent = now, true
-}
-
-// assess looks at the datagrams that an acknowledgement has settled: a datagram
-// is presumed lost once it counts as overtaken.
-func (c *channel) assess(now int64) {
-	a, s := c.adapt, &c.sent
+// acknowledged looks at the datagrams that an acknowledgement has settled: one is
+// presumed lost once it counts as overtaken.
+func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bool) {
 	a.backoff, a.silent = 0, false
 	before, lost := a.assessed, false
-	for a.assessed = max(a.assessed, s.first); a.assessed < s.top; a.assessed++ {
-		stamp := *s.stamps.At(a.assessed)
-		if stamp&fateMask != delivered {
-			if at, ok := c.overtakenAt(a.assessed, stamp.sentAt()); !ok || now < at {
+	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
+		stamp := *log.stamps.At(a.assessed)
+		if stamp&outcomeMask != delivered {
+			if now < a.overtakenAt(stamp.sentAt(), p) {
 				break
 			}
 			a.lose(a.assessed)
@@ -258,141 +234,69 @@ func (c *channel) assess(now int64) {
 		a.reorderStep = 0
 	}
 	if lost || a.assessed/replanEvery != before/replanEvery {
-		a.replan()
+		a.replan(p)
 	}
+	return true
 }
 
-// overtakenAt returns when a datagram that is not acknowledged counts as
-// overtaken: at once when a later one is acknowledged, or a while after, if the
-// link was seen to reorder.
-func (c *channel) overtakenAt(number, sentAt int64) (at int64, ok bool) {
-	if number >= c.sent.top {
-		return 0, false
-	}
-	return sentAt + c.adapt.latestRTT + c.rtt.Smoothed()*c.adapt.reorderStep/reorderSteps, true
+// overtakenAt returns when a datagram that is not acknowledged, while a later one
+// is, counts as overtaken: at once, or a while after if the link was seen to
+// reorder.
+func (a *adaptiveRule) overtakenAt(sentAt int64, p *path) int64 {
+	return sentAt + p.latest + p.rtt.Smoothed()*a.reorderStep/reorderSteps
+}
+
+// evidenceAt returns when the last copy of an event that was overtaken counts as
+// lost: not before a peer that acknowledged what it cannot have yet could do so for
+// ever.
+func (a *adaptiveRule) evidenceAt(e *pending, p *path) int64 {
+	return max(a.overtakenAt(e.last, p), e.last+minResend)
+}
+
+// timeoutAt returns when an event counts as lost without any evidence.
+func (a *adaptiveRule) timeoutAt(e *pending, p *path) int64 {
+	return saturatingAdd(e.last, a.timer(p))
 }
 
 // timer is how long an event waits without any evidence.
-func (c *channel) timer() int64 {
-	timer := c.resendDelay
-	if c.rtt.Sampled() {
-		timer = max(c.rtt.Smoothed()+max(4*c.rtt.Variation(), c.adapt.heartbeat), minResend)
+func (a *adaptiveRule) timer(p *path) int64 {
+	timer := a.delay
+	if p.rtt.Sampled() {
+		timer = max(p.rtt.Smoothed()+max(4*p.rtt.Variation(), a.heartbeat), minResend)
 	}
-	return min(timer, math.MaxInt64>>maxBackoff) << c.adapt.backoff
+	return min(timer, math.MaxInt64>>maxBackoff) << a.backoff
 }
 
-// collectAdaptive marks the events of which a further copy is due.
-func (c *channel) collectAdaptive(now int64, in carrier) {
-	o := &c.outbox
-	for _, q := range []struct {
-		cursor *cursor
-		far    bool
-		gap    int64
-	}{{&o.near, false, nearGap}, {&o.far, true, farGap}} {
-		for {
-			number, e := o.planned(q.cursor, q.far)
-			if e == nil || now < c.adapt.plannedAt(e, q.gap, in) || !c.budget.spare(o.due.n, now) {
-				break
-			}
-			o.due.add(uint16(number))
-			q.cursor.skip++
-		}
+func (a *adaptiveRule) presumeLost(e *pending, overtaken bool, p *path, now int64) cause {
+	switch {
+	case overtaken && now >= a.evidenceAt(e, p):
+		e.plan = a.current // of which this copy is the first
+		return byOvertaking
+	case now >= a.timeoutAt(e, p):
+		e.plan = copyPlan{}
+		return byTimeout
 	}
-	fired := false
-	for {
-		number, e := o.live(&o.resends)
-		if e == nil {
-			break
-		}
-		if at, ok := c.evidenceAt(e); ok && now >= at {
-			e.ahead = c.adapt.plan // of which this copy is the first
-			e.noteResend()
-		} else if now >= saturatingAdd(e.last, c.timer()) {
-			e.ahead = ahead{}
-			e.noteResend()
-			fired = true
-		} else {
-			break
-		}
-		o.due.add(uint16(number))
-		o.resends.skip++
-	}
-	if fired {
-		c.adapt.fired(now, c.timer())
-	}
+	return notLost
 }
 
-// evidenceAt returns when an event's last copy counts as overtaken: not before a
-// peer that acknowledged what it cannot have yet could do so for ever.
-func (c *channel) evidenceAt(e *pending) (at int64, ok bool) {
-	number, ok := c.sent.lookup(c.outbox.runs.At(int64(e.run)).seq)
-	if !ok {
-		return 0, false
+func (a *adaptiveRule) presumeLostAt(e *pending, overtaken bool, p *path) int64 {
+	at := a.timeoutAt(e, p)
+	if overtaken {
+		at = min(at, a.evidenceAt(e, p))
 	}
-	at, ok = c.overtakenAt(number, e.last)
-	return max(at, e.last+minResend), ok
+	return at
 }
 
-// nextAdaptive returns when collectAdaptive next has something to mark.
-func (c *channel) nextAdaptive() (at int64, ok bool) {
-	o := &c.outbox
-	at = math.MaxInt64
-	if _, e := o.planned(&o.near, false); e != nil {
-		at, ok = max(c.adapt.plannedAt(e, nearGap, ownDatagram), c.budget.spareAt()), true
+// timedOut lets the timer back off if nothing at all was acknowledged since it
+// fired before.
+func (a *adaptiveRule) timedOut(p *path, now int64) {
+	if now-a.firedAt < a.timer(p) && a.silent {
+		return // one silence, many events
 	}
-	if _, e := o.planned(&o.far, true); e != nil {
-		at, ok = min(at, max(c.adapt.plannedAt(e, farGap, ownDatagram), c.budget.spareAt())), true
+	if a.silent {
+		a.backoff = min(a.backoff+1, maxBackoff)
 	}
-	if _, e := o.live(&o.resends); e != nil {
-		at, ok = min(at, saturatingAdd(e.last, c.timer())), true
-		if evidence, overtaken := c.evidenceAt(e); overtaken {
-			at = min(at, evidence)
-		}
-	}
-	return at, ok
+	a.firedAt, a.silent = now, true
 }
 
-// budget is what Config.EventRate leaves for copies. The zero value spends freely.
-//
-// A copy may be sent when the largest event so far could be: the same moment for
-// all events, so that which one is the lowest does not move the deadline.
-type budget struct {
-	rate    int64 // bytes a second; 0: no limit
-	even    int64 // when all that was spent will have come in again
-	largest int64 // the cost of the largest event so far, in time
-}
-
-// burst is how far a budget may be overdrawn.
-const burst = int64(time.Second)
-
-// cost is the time in which a copy of an event comes in again.
-func (b *budget) cost(event int) int64 {
-	return (int64(eventOverhead+event)*int64(time.Second) + b.rate - 1) / b.rate
-}
-
-// note takes in the size of a new event.
-func (b *budget) note(event int) {
-	if b.rate != 0 {
-		b.largest = max(b.largest, b.cost(event))
-	}
-}
-
-// allowedAt returns when a copy may be sent; where events are worth more than a
-// whole burst, when all has come in.
-func (b *budget) allowedAt() int64 { return b.even + min(0, b.largest-burst) }
-
-// spareAt returns when a planned copy may be sent. Those leave half of the burst
-// to resends: an event that is known to be missing comes first.
-func (b *budget) spareAt() int64 { return b.even + min(0, b.largest-burst/2) }
-
-// spare reports whether a planned copy may be sent on top of n others.
-func (b *budget) spare(n int, now int64) bool {
-	return n == 0 && now >= b.spareAt() || max(b.even, now)+int64(n+1)*b.largest <= now+burst/2
-}
-
-// spend takes a copy of an event off the budget.
-func (b *budget) spend(event int, now int64) {
-	if b.rate != 0 {
-		b.even = max(b.even, now) + b.cost(event)
-	}
-}
+func (a *adaptiveRule) plan() copyPlan { return a.current }

@@ -63,10 +63,10 @@ func TestBundleWithABadListIsRefused(t *testing.T) {
 // older one to have had fewer.
 func TestBundleLeavesOutWhatWasResentTwice(t *testing.T) {
 	p := solo(t, Config{Bundle: true, Adaptive: true, Heartbeat: time.Second})
-	p.s.channel.adapt.plan = ahead{left: 8, far: 0b11111111}
+	adaptive(p.s).current = copyPlan{left: 8, far: 0b11111111}
 	p.send("copies ahead")
 	p.wantEventsOut(0)
-	p.s.channel.adapt.plan = ahead{}
+	adaptive(p.s).current = copyPlan{}
 	p.send("resends")
 	p.wantEventsOut(1)
 	p.sleep(75 * ms)

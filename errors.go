@@ -18,6 +18,12 @@ var (
 	ErrFormat = errors.New("ackbits: datagram of another format")
 	// ErrToken: the datagram belongs to another session.
 	ErrToken = errors.New("ackbits: datagram with another session's token")
+	// ErrReplayed: a sealed datagram that was taken in or refused before, or is
+	// too old to tell (R13).
+	ErrReplayed = errors.New("ackbits: datagram replayed")
+	// ErrForged: a sealed datagram that does not open: damaged, made up, or sealed
+	// with another key.
+	ErrForged = errors.New("ackbits: datagram forged")
 	// ErrType: type 0, or one of 9 to 15, which are reserved.
 	ErrType = errors.New("ackbits: datagram of an unknown type")
 	// ErrPayload: a list of events that is malformed, or bytes where there may
@@ -51,16 +57,21 @@ var (
 // Reasons for the end of a session. Err returns the reason, and so does every
 // later call that would do something.
 var (
-	// ErrTimeout: no valid datagram of the peer for Config.Timeout.
+	// ErrTimeout: no datagram of the peer that was Newest or Late for
+	// Config.Timeout.
 	ErrTimeout = errors.New("ackbits: timeout")
 	// ErrPeerLeft: the peer sent a Disconnect.
 	ErrPeerLeft = errors.New("ackbits: peer left")
-	// ErrClosed: this side called Close.
+	// ErrClosed: this side called Close or Shutdown.
 	ErrClosed = errors.New("ackbits: session closed")
 	// ErrUnacknowledged: more than 256 + Backlog events undelivered.
 	ErrUnacknowledged = errors.New("ackbits: too many unacknowledged events")
-	// ErrStalled: the oldest undelivered event waited for the stall timeout.
+	// ErrStalled: the oldest undelivered event waited for the stall timeout, or
+	// half of the sequences there are was sent without an acknowledgement.
 	ErrStalled = errors.New("ackbits: events stalled")
+	// ErrKeyExhausted: Config.Seal has sealed as many datagrams as one key may, or
+	// Config.Open has refused as many.
+	ErrKeyExhausted = errors.New("ackbits: key exhausted")
 )
 
 // Errors of an OrderedLane, which also ends with ErrStalled.

@@ -223,7 +223,7 @@ func (p *actor) packet(datagram []byte) *packet {
 
 func (k *packet) String() string {
 	s := fmt.Sprintf("%s seq %d ack %d/%#b", k.Type, k.Sequence, k.Ack, k.AckBits)
-	if k.Type == TypeEvent {
+	if k.Type == TypeEvent && !k.Sealed {
 		s += fmt.Sprintf(" ids %v", k.ids())
 	}
 	return s
@@ -351,17 +351,17 @@ func (p *actor) take(datagram []byte) Incoming {
 func (p *actor) refuse(reason error, datagram []byte) error {
 	p.tb.Helper()
 	before, deadline, inFlight := p.s.Stats(), p.deadline(), p.s.InFlight()
-	tracker, unnamed, ids, heardAt := p.s.channel.received, p.s.channel.unnamed, p.s.channel.inbox.ids, p.s.live.heardAt
+	tracker, unnamed, ids, heardAt := p.s.channel.receiver.tracker, p.s.channel.receiver.pending, p.s.channel.receiver.inbox.ids, p.s.live.heardAt
 	in, err := p.s.Receive(datagram)
 	p.say("<- refused: %v", err)
 	require.ErrorIs(p.tb, err, reason)
 	require.Zero(p.tb, in)
 	require.Equal(p.tb, deadline, p.deadline())
 	require.Equal(p.tb, inFlight, p.s.InFlight())
-	require.Equal(p.tb, tracker, p.s.channel.received)
-	require.Equal(p.tb, unnamed, p.s.channel.unnamed)
+	require.Equal(p.tb, tracker, p.s.channel.receiver.tracker)
+	require.Equal(p.tb, unnamed, p.s.channel.receiver.pending)
 	require.Equal(p.tb, heardAt, p.s.live.heardAt)
-	require.Equal(p.tb, ids, p.s.channel.inbox.ids)
+	require.Equal(p.tb, ids, p.s.channel.receiver.inbox.ids)
 	if p.s.Err() == nil {
 		before.Rejected++
 	}
@@ -490,8 +490,8 @@ var edges = []uint16{0, 1, 31, 32, 33, 63, 64, 65, 255, 256, 257, 32767, 32768, 
 // if all before them had been sent, received and acknowledged long ago.
 func (p *actor) startAt(seq, id uint16) {
 	c := &p.s.channel
-	c.sent.first, c.sent.open, c.sent.count, c.sent.top = int64(seq), int64(seq), int64(seq), int64(seq)-1
-	c.outbox.base, c.outbox.fresh, c.outbox.end = int64(id), int64(id), int64(id)
+	c.sender.log.first, c.sender.log.open, c.sender.log.count, c.sender.log.top = int64(seq), int64(seq), int64(seq), int64(seq)-1
+	c.sender.outbox.base, c.sender.outbox.fresh, c.sender.outbox.end = int64(id), int64(id), int64(id)
 	p.claimed, p.start = id, seq
 }
 
@@ -499,9 +499,12 @@ func (p *actor) startAt(seq, id uint16) {
 func (p *actor) expectFrom(seq, id uint16) {
 	c := &p.s.channel
 	if seq != 0 {
-		c.received = AckTracker{next: seq, started: true, history: 1<<(seq-1) - 1}
+		c.receiver.tracker = AckTracker{next: seq, started: true, history: 1<<(seq-1) - 1}
 	}
-	c.inbox.ids.base = id
+	if z := p.s.sealing; z != nil {
+		z.newest, z.opened = int64(seq)-1, c.receiver.tracker
+	}
+	c.receiver.inbox.ids.base = id
 	p.foreign = seq
 }
 
@@ -540,3 +543,6 @@ func numbered(first, n int) (events []string) {
 }
 
 func long(n int) string { return strings.Repeat("x", n) }
+
+// adaptive returns the rule of a session with Config.Adaptive.
+func adaptive(s *Session) *adaptiveRule { return s.channel.sender.rule.(*adaptiveRule) }

@@ -16,12 +16,14 @@ const (
 	MaxWideEventSize = MaxDatagramSize - WideHeaderSize - listOverhead - eventOverhead
 )
 
-// The first byte of a datagram tells the width of its acknowledgements. Both
-// values lie outside the ranges of RFC 7983 and RFC 9443, so that STUN, DTLS,
-// RTP or QUIC can share the port.
+// The first byte of a datagram tells the width of its acknowledgements and
+// whether its payload is sealed. All values lie outside the ranges of RFC 7983 and
+// RFC 9443, so that STUN, DTLS, RTP or QUIC can share the port.
 const (
-	formatNarrow = 0x0A
-	formatWide   = 0x0B
+	formatNarrow       = 0x0A
+	formatWide         = 0x0B
+	formatNarrowSealed = 0x0C
+	formatWideSealed   = 0x0D
 )
 
 // Type says what a datagram is. Types 1 to 4 and 16 to 255 belong to the
@@ -75,6 +77,7 @@ type Header struct {
 	Sequence uint16 // of this datagram
 	Ack      uint16 // the newest sequence received from the peer; 65535 before any
 	AckBits  uint64 // bit n: sequence Ack − 1 − n was received too; narrow: the low 32 bits
+	Sealed   bool   // the payload is sealed, see Config.Seal
 }
 
 // AppendTo appends the header to dst. A narrow header carries the low 32 bits
@@ -85,18 +88,39 @@ func (h *Header) appendTo(dst []byte) []byte {
 	n := len(dst)
 	if h.Wide {
 		dst = slices.Grow(dst, WideHeaderSize)[:n+WideHeaderSize]
-		h.put(dst[n:], formatWide)
+		h.put(dst[n:])
 		binary.LittleEndian.PutUint64(dst[n+14:], h.AckBits)
 	} else {
 		dst = slices.Grow(dst, HeaderSize)[:n+HeaderSize]
-		h.put(dst[n:], formatNarrow)
+		h.put(dst[n:])
 	}
 	return dst
 }
 
-func (h *Header) put(b []byte, format byte) {
+// headerSize returns the bytes of a header.
+func headerSize(wide bool) int {
+	if wide {
+		return WideHeaderSize
+	}
+	return HeaderSize
+}
+
+// format returns the first byte of datagrams of a form.
+func format(wide, sealed bool) byte {
+	switch {
+	case wide && sealed:
+		return formatWideSealed
+	case wide:
+		return formatWide
+	case sealed:
+		return formatNarrowSealed
+	}
+	return formatNarrow
+}
+
+func (h *Header) put(b []byte) {
 	_ = b[HeaderSize-1]
-	b[0] = format
+	b[0] = format(h.Wide, h.Sealed)
 	b[1] = byte(h.Type)
 	binary.LittleEndian.PutUint64(b[2:], h.Token)
 	binary.LittleEndian.PutUint16(b[10:], h.Sequence)
@@ -108,9 +132,10 @@ func (h *Header) put(b []byte, format byte) {
 // always nil.
 func (h Header) AppendBinary(dst []byte) ([]byte, error) { return h.AppendTo(dst), nil }
 
-// ParseHeader reads the header of a datagram in either form. It refuses what no
+// ParseHeader reads the header of a datagram in any form. It refuses what no
 // reader could use, with ErrShort, ErrOversize, ErrFormat or, for type 0,
-// ErrType. The payload is the rest of datagram, not a copy.
+// ErrType. The payload is the rest of datagram, not a copy; of a sealed datagram it
+// is sealed.
 func ParseHeader(datagram []byte) (h Header, payload []byte, err error) {
 	if payload, err = h.parse(datagram); err != nil {
 		h = Header{}
@@ -128,9 +153,9 @@ func (h *Header) parse(datagram []byte) (payload []byte, err error) {
 	}
 	size := HeaderSize
 	switch datagram[0] {
-	case formatNarrow:
+	case formatNarrow, formatNarrowSealed:
 		h.AckBits = uint64(binary.LittleEndian.Uint32(datagram[14:]))
-	case formatWide:
+	case formatWide, formatWideSealed:
 		size = WideHeaderSize
 		if len(datagram) < size {
 			return nil, ErrShort
@@ -140,6 +165,7 @@ func (h *Header) parse(datagram []byte) (payload []byte, err error) {
 	default:
 		return nil, ErrFormat
 	}
+	h.Sealed = datagram[0] >= formatNarrowSealed
 	if datagram[1] == 0 {
 		return nil, ErrType
 	}

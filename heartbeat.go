@@ -1,6 +1,9 @@
 package ackbits
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // liveness is the clockwork of a session: when it owes the peer a datagram, when
 // it gives up, and how it leaves (section 5.5). Every limit is inclusive (R5).
@@ -10,8 +13,10 @@ type liveness struct {
 	stall   int64 // the longest wait of an event; negative: for ever
 
 	sentAt  int64 // our last datagram of any type, or the start
-	heardAt int64 // the peer's last valid datagram, or the start
+	heardAt int64 // the peer's last datagram that was Newest or Late, or the start
 
+	draining bool  // leaves once nothing is in flight,
+	leaveBy  int64 // and at this time at the latest
 	leaving  bool
 	leftAt   int64
 	farewell int // Disconnects still to be sent
@@ -35,9 +40,32 @@ func (l *liveness) init(cfg *Config) {
 func (l *liveness) beatsAt() int64    { return saturatingAdd(l.sentAt, l.beat) }
 func (l *liveness) timesOutAt() int64 { return saturatingAdd(l.heardAt, l.timeout) }
 
+// drain begins to wait for what is in flight, at most for so long.
+func (l *liveness) drain(now int64, patience time.Duration) {
+	by := saturatingAdd(now, max(int64(patience), 0))
+	if !l.draining || by < l.leaveBy {
+		l.draining, l.leaveBy = true, by
+	}
+}
+
+// drained reports whether the wait is over, so many events being undelivered.
+func (l *liveness) drained(inFlight int) bool { return l.draining && inFlight == 0 }
+
 // leave begins the farewell.
 func (l *liveness) leave(now int64) {
-	l.leaving, l.leftAt, l.farewell = true, now, farewells
+	l.draining, l.leaving, l.leftAt, l.farewell = false, true, now, farewells
+}
+
+// closing reports whether the application may send nothing more.
+func (l *liveness) closing() bool { return l.draining || l.leaving }
+
+// reason returns why a session ends for the reason given: one that is leaving was
+// closed, however it comes to an end.
+func (l *liveness) reason(reason error) error {
+	if l.leaving {
+		return ErrClosed
+	}
+	return reason
 }
 
 // expired returns the reason for which the session must end now.
@@ -45,7 +73,7 @@ func (s *Session) expired(now int64) error {
 	if now-s.live.heardAt >= s.live.timeout {
 		return ErrTimeout
 	}
-	if first, ok := s.channel.waitsSince(); ok && s.live.stall >= 0 && now-first >= s.live.stall {
+	if first, ok := s.channel.sender.waitsSince(); ok && s.live.stall >= 0 && now-first >= s.live.stall {
 		return ErrStalled
 	}
 	return nil
@@ -53,7 +81,7 @@ func (s *Session) expired(now int64) error {
 
 // stallsAt returns when the session will end because of its oldest event.
 func (s *Session) stallsAt() int64 {
-	first, ok := s.channel.waitsSince()
+	first, ok := s.channel.sender.waitsSince()
 	if !ok || s.live.stall < 0 {
 		return math.MaxInt64
 	}
@@ -63,5 +91,5 @@ func (s *Session) stallsAt() int64 {
 // heartbeatDue reports whether a datagram must be sent for its acknowledgements
 // alone: after a silence, or when a burst would outrun them (R6).
 func (s *Session) heartbeatDue(now int64) bool {
-	return now-s.live.sentAt >= s.live.beat || s.channel.ackDue()
+	return now-s.live.sentAt >= s.live.beat || s.channel.receiver.ackDue()
 }

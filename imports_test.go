@@ -231,7 +231,7 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 		pkg.inspect(func(n ast.Node) {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if n.Recv == nil || ast.IsExported(receiver(n)) {
+				if n.Recv == nil || ast.IsExported(receiverName(n)) {
 					exported(n.Name, n.Doc)
 				}
 			case *ast.GenDecl:
@@ -251,8 +251,8 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 	}
 }
 
-// receiver returns the name of a method's type.
-func receiver(f *ast.FuncDecl) string {
+// receiverName returns the name of a method's type.
+func receiverName(f *ast.FuncDecl) string {
 	e := f.Recv.List[0].Type
 	for {
 		switch x := e.(type) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 )
 
@@ -100,6 +101,17 @@ func TestIdleSessionTakesAtMost2KiB(t *testing.T) {
 		quiet(t, all, clock, 12*time.Second)
 		require.LessOrEqual(t, perSession(), quietLimit, "after 12 s of heartbeats")
 	})
+}
+
+// What sealing adds to an idle session, the AEADs apart.
+func TestIdleSealedSessionTakes128BytesMore(t *testing.T) {
+	per := func(cfg Config) int {
+		all, clock, perSession := couples(t, 250, cfg)
+		quiet(t, all, clock, 12*time.Second)
+		return perSession()
+	}
+	aead := gcm(1)
+	require.LessOrEqual(t, per(Config{Seal: aead, Open: aead}), per(Config{})+128)
 }
 
 func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
@@ -222,5 +234,44 @@ func TestEndedSessionTakesAtMost4KiB(t *testing.T) {
 		require.False(t, ok)
 		require.Equal(t, ErrTimeout, c.a.Err())
 	}
-	require.LessOrEqual(t, perSession(), idleLimit)
+	const waiting = 256 * (64 + 32) / 2 // of one end, for Undelivered
+	require.LessOrEqual(t, perSession(), idleLimit+waiting)
+}
+
+// What a burst leaves behind for a while in a session that is busy, and in the end.
+func TestRoomAfterABurst(t *testing.T) {
+	c, clock := newChannel(t, Config{Backlog: 1000})
+	seq := uint16(0)
+	exchange := func(n int) {
+		for range n {
+			c.Send(make([]byte, 60))
+		}
+		for c.EventsDue(1000) {
+			h, _ := c.NextHeader(TypeEvent)
+			c.AppendDueEvents(nil, h.Sequence, 100) // one each
+			seq = h.Sequence
+		}
+		for back := uint16(0); back <= seq && back < 300; back += 33 {
+			c.Receive(Header{Type: TypeInput, Sequence: c.receiver.tracker.Ack() + 1, Ack: seq - back, AckBits: 1<<32 - 1}, nil)
+		}
+		require.Zero(t, c.InFlight())
+	}
+	exchange(250)
+	var events, bytes, runs []int
+	for range 130 {
+		clock.Advance(time.Duration(trim.Period))
+		exchange(1)
+		events = append(events, len(c.sender.outbox.events))
+		bytes = append(bytes, c.sender.outbox.bytes.Size())
+		runs = append(runs, len(c.sender.outbox.log.runs))
+	}
+	require.Len(t, c.sender.log.stamps, minRememberedSent)
+	require.Len(t, c.sender.outbox.log.index.runs, minRememberedSent, "no more than the log remembers")
+	for _, lengths := range [][]int{events, runs} {
+		require.Equal(t, []int{256, 256, 128}, lengths[:3])
+		require.Equal(t, []int{128, 64}, lengths[20:22])
+		require.Equal(t, []int{32, 16, minEvents}, []int{lengths[60], lengths[61], lengths[129]})
+	}
+	require.Equal(t, []int{16384, 16384, 8192}, bytes[:3])
+	require.Equal(t, []int{8192, 4096}, bytes[20:22])
 }

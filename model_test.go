@@ -89,6 +89,19 @@ func (t *modelTracker) take(z modelSizes, number int64) {
 	t.received.below(t.newest - z.history)
 }
 
+// is reports whether a tracker of the library knows the same.
+func (t *modelTracker) is(real *AckTracker) bool {
+	if real.Ack() != uint16(t.newest) {
+		return false
+	}
+	for back := range int64(historySize + 1) {
+		if real.received(uint16(back)) != t.received.has(t.newest-back) {
+			return false
+		}
+	}
+	return true
+}
+
 // header returns what a header of ours says.
 func (t *modelTracker) header(z modelSizes) (ack int64, bits uint64) {
 	for n := range z.acks {
@@ -105,7 +118,7 @@ type modelInbox struct {
 	have nums  // those received that are not before base
 }
 
-func (b *modelInbox) judge(z modelSizes, id int64) (v verdict, number int64) {
+func (b *modelInbox) judge(z modelSizes, id int64) (v idState, number int64) {
 	ahead := wrapped(id-b.base, z.ids)
 	switch {
 	case ahead < z.window:
@@ -169,6 +182,9 @@ type model struct {
 
 	reading time.Time
 	now     int64
+	asOf    int64 // what was due at this time goes
+
+	window modelTracker // sealed: what was opened
 
 	tracker modelTracker
 	types   map[int64]Type // of the datagrams taken in
@@ -180,12 +196,14 @@ type model struct {
 	firstSent int64
 	sent      []modelDatagram // from firstSent on
 	judged    int             // of sent, all before have their fate
+	top       int64           // the newest acknowledged
 	accepted  bool            // an acknowledgement of ours came in
 	remembers func(number int64) bool
 
 	firstEvent int64
 	events     []modelEvent // from firstEvent on
 	base       int          // of events, the oldest undelivered
+	oldestAt   int64        // when it became that
 	budget     int64        // when all copies will have been paid
 	copies     int64        // bytes of copies, ever
 
@@ -195,6 +213,8 @@ type model struct {
 	stats       Stats
 
 	sentAt, heardAt int64
+	draining        bool
+	leaveBy         int64
 	closing         bool
 	farewells       int
 	err             error
@@ -215,7 +235,8 @@ func newModel(cfg Config, reading time.Time, seq, peerSeq, event, peerEvent int6
 		cfg: cfg, sizes: sizesOf(cfg), reading: reading,
 		tracker: modelTracker{newest: peerSeq - 1}, types: map[int64]Type{},
 		inbox: modelInbox{base: peerEvent}, waiting: map[int64][]byte{},
-		firstSent: seq, firstEvent: event, farewells: 3,
+		window:    modelTracker{newest: peerSeq - 1},
+		firstSent: seq, top: seq - 1, firstEvent: event, farewells: 3,
 	}
 }
 
@@ -234,7 +255,13 @@ func (m *model) headerSize() int {
 	return 18
 }
 
-func (m *model) maxPayload() int { return 1200 - m.headerSize() }
+func (m *model) maxPayload() int {
+	n := m.cfg.MaxDatagram - m.headerSize()
+	if m.cfg.Seal != nil {
+		n -= m.cfg.Seal.Overhead()
+	}
+	return n
+}
 
 func (m *model) undelivered() (n int) {
 	for i := m.base; i < len(m.events); i++ {
@@ -246,7 +273,7 @@ func (m *model) undelivered() (n int) {
 }
 
 func (m *model) room() int {
-	if m.err != nil || m.closing {
+	if m.err != nil || m.closing || m.draining {
 		return 0
 	}
 	return 256 + m.cfg.Backlog - m.undelivered()
@@ -254,7 +281,7 @@ func (m *model) room() int {
 
 // ended returns why nothing can be sent.
 func (m *model) ended() error {
-	if m.err == nil && m.closing {
+	if m.err == nil && (m.closing || m.draining) {
 		return ErrClosed
 	}
 	return m.err
@@ -287,7 +314,7 @@ func (m *model) fresh() (i int, ok bool) {
 // resend returns the oldest event of which a copy is due.
 func (m *model) resend() (i int, ok bool) {
 	for i = m.base; i < len(m.events); i++ {
-		if e := &m.events[i]; e.sent && !e.delivered && m.now-e.last >= int64(m.cfg.ResendDelay) {
+		if e := &m.events[i]; e.sent && !e.delivered && m.asOf-e.last >= int64(m.cfg.ResendDelay) {
 			return i, true
 		}
 	}
@@ -320,7 +347,8 @@ func (m *model) next() (i int, ok bool) {
 		}
 		return 0, false
 	}
-	if i, ok := m.resend(); ok && !m.closing && m.now >= m.affordable() {
+	if i, ok := m.resend(); ok && !m.closing &&
+		(m.asOf >= m.affordable() || i == m.base && m.asOf-m.events[i].last >= int64(time.Second)) {
 		return i, true
 	}
 	return m.fresh()
@@ -369,12 +397,13 @@ func appendModelEvent(b []byte, number int64, data []byte) []byte {
 // number numbers a datagram and returns its header.
 func (m *model) number(wire, inner Type) []byte {
 	m.judge()
+	if m.judged < len(m.sent) && len(m.sent)-m.judged == int(m.sizes.seqs/2) { // no acknowledgement can name it any more
+		m.lose(m.judged)
+		m.judged++
+	}
 	ack, bits := m.tracker.header(m.sizes)
 	seq := m.firstSent + int64(len(m.sent))
-	h := []byte{0x0A, byte(wire)}
-	if m.cfg.Wide {
-		h[0] = 0x0B
-	}
+	h := []byte{m.format(), byte(wire)}
 	h = binary.LittleEndian.AppendUint64(h, m.cfg.Token)
 	h = binary.LittleEndian.AppendUint16(h, uint16(seq))
 	h = binary.LittleEndian.AppendUint16(h, uint16(ack))
@@ -383,8 +412,53 @@ func (m *model) number(wire, inner Type) []byte {
 	m.unnamed, m.inSince = nil, 0
 	m.sentAt = m.now
 	m.stats.DatagramsSent++
-	m.stats.BytesSent += uint64(len(h))
 	return h
+}
+
+func (m *model) format() byte {
+	format := byte(0x0A)
+	if m.cfg.Wide {
+		format++
+	}
+	if m.cfg.Seal != nil {
+		format += 2
+	}
+	return format
+}
+
+// left returns how many datagrams may be numbered if none is acknowledged.
+func (m *model) left() int {
+	if m.ended() != nil {
+		return 0
+	}
+	return int(m.sizes.seqs/2 - 1 - (m.firstSent + int64(len(m.sent)) - 1 - m.top))
+}
+
+// halfway ends a session that may number no further datagram.
+func (m *model) halfway() bool {
+	if m.firstSent+int64(len(m.sent))-m.top < m.sizes.seqs/2 {
+		return false
+	}
+	m.err = ErrStalled
+	if m.closing {
+		m.err = ErrClosed
+	}
+	return true
+}
+
+// finish seals the datagram that was numbered last.
+func (m *model) finish(out []byte) []byte {
+	if m.cfg.Seal != nil {
+		n := m.headerSize()
+		number := m.firstSent + int64(len(m.sent)) - 1
+		out = append(out[:n:n], m.cfg.Seal.Seal(nil, modelNonce(m.cfg.Seal, number), out[n:], out[:n])...)
+	}
+	m.stats.BytesSent += uint64(len(out))
+	return out
+}
+
+func modelNonce(a AEAD, number int64) []byte {
+	return binary.BigEndian.AppendUint64(make([]byte, a.NonceSize()-8), uint64(number))
 }
 
 func (m *model) datagram(t Type, payload []byte) (out []byte, err error) {
@@ -395,21 +469,22 @@ func (m *model) datagram(t Type, payload []byte) (out []byte, err error) {
 		return nil, ErrReservedType
 	case len(payload) > m.maxPayload():
 		return nil, ErrDatagramTooLarge
+	case m.halfway():
+		return nil, m.err
 	}
+	m.asOf = m.now
 	limit := min(m.maxPayload()-len(payload)-1, 1182)
-	if i, ok := m.next(); ok && m.cfg.Bundle && 1+4+len(m.events[i].data) <= limit && !m.solo(i) {
+	if i, ok := m.next(); ok && m.cfg.Bundle && t > 2 && 1+4+len(m.events[i].data) <= limit && !m.solo(i) {
 		out = append(m.number(8, t), byte(t))
 		out = append(out, m.list(limit, true)...)
 	} else {
 		out = m.number(t, t)
 	}
-	out = append(out, payload...)
-	m.stats.BytesSent += uint64(len(out) - m.headerSize())
-	return out, nil
+	return m.finish(append(out, payload...)), nil
 }
 
 func (m *model) heartbeatDue() bool {
-	silence, poll := m.now-m.sentAt, int64(m.cfg.PollInterval)
+	silence, poll := m.asOf-m.sentAt, int64(m.cfg.PollInterval)
 	return silence >= int64(m.cfg.Heartbeat) ||
 		poll > 0 && silence+poll > int64(m.cfg.Heartbeat) && 2*silence >= poll ||
 		m.inSince >= int(m.sizes.acks)
@@ -418,41 +493,52 @@ func (m *model) heartbeatDue() bool {
 // expire ends a session whose time has come.
 func (m *model) expire() {
 	switch {
-	case m.now >= m.heardAt+int64(m.cfg.Timeout):
+	case m.asOf >= m.heardAt+int64(m.cfg.Timeout):
 		m.err = ErrTimeout
 	case m.cfg.StallTimeout > 0 && m.base < len(m.events) && m.events[m.base].sent &&
-		m.now >= m.events[m.base].first+int64(m.cfg.StallTimeout):
+		m.asOf >= m.waitsSince()+int64(m.cfg.StallTimeout):
 		m.err = ErrStalled
 	}
 }
 
-// due is AppendDue.
-func (m *model) due() (out []byte, ok bool) {
+// waitsSince is since when the oldest undelivered event has been that, and sent.
+func (m *model) waitsSince() int64 { return max(m.events[m.base].first, m.oldestAt) }
+
+// due is AppendDue, of what was due at asOf.
+func (m *model) due(asOf int64) (out []byte, ok bool) {
 	if m.err != nil {
 		return nil, false
 	}
+	m.asOf = asOf
 	m.judge()
+	if m.draining && asOf >= m.leaveBy {
+		m.closing = true
+	}
 	if !m.closing {
 		if m.expire(); m.err != nil {
 			return nil, false
 		}
 	}
 	if _, ok := m.next(); ok && (!m.closing || m.farewells == 3) {
+		if m.halfway() {
+			return nil, false
+		}
 		out = m.number(TypeEvent, TypeEvent)
-		list := m.list(m.maxPayload(), false)
-		m.stats.BytesSent += uint64(len(list))
-		return append(out, list...), true
+		return m.finish(append(out, m.list(m.maxPayload(), false)...)), true
 	}
 	if m.closing {
 		if m.farewells == 0 {
 			m.err = ErrClosed
 			return nil, false
 		}
+		if m.halfway() {
+			return nil, false
+		}
 		m.farewells--
-		return m.number(TypeDisconnect, TypeDisconnect), true
+		return m.finish(m.number(TypeDisconnect, TypeDisconnect)), true
 	}
-	if m.heartbeatDue() {
-		return m.number(TypeHeartbeat, TypeHeartbeat), true
+	if m.heartbeatDue() && !m.halfway() {
+		return m.finish(m.number(TypeHeartbeat, TypeHeartbeat)), true
 	}
 	return nil, false
 }
@@ -467,12 +553,19 @@ func (m *model) deadline() (at int64, ok bool) {
 	}
 	heartbeat, poll := int64(m.cfg.Heartbeat), int64(m.cfg.PollInterval)
 	at = min(m.heardAt+int64(m.cfg.Timeout), m.sentAt+heartbeat, m.sentAt+max(heartbeat-poll+1, (poll+1)/2))
+	if m.draining {
+		at = min(at, m.leaveBy)
+	}
 	for i := m.base; i < len(m.events); i++ {
 		if e := &m.events[i]; e.sent && !e.delivered {
-			if i == m.base && m.cfg.StallTimeout > 0 {
-				at = min(at, e.first+int64(m.cfg.StallTimeout))
+			held := m.affordable()
+			if i == m.base {
+				if m.cfg.StallTimeout > 0 {
+					at = min(at, m.waitsSince()+int64(m.cfg.StallTimeout))
+				}
+				held = min(held, e.last+int64(time.Second))
 			}
-			at = min(at, max(e.last+int64(m.cfg.ResendDelay), m.affordable()))
+			at = min(at, max(e.last+int64(m.cfg.ResendDelay), held))
 		}
 	}
 	if _, ok := m.fresh(); ok || m.inSince >= int(m.sizes.acks) {
@@ -487,6 +580,18 @@ func (m *model) close() {
 	}
 }
 
+func (m *model) shutdown(patience time.Duration) {
+	if m.err != nil || m.closing {
+		return
+	}
+	by := m.now + int64(patience)
+	if m.draining {
+		by = min(by, m.leaveBy)
+	}
+	m.draining, m.leaveBy = true, by
+	m.closing = patience <= 0 || m.undelivered() == 0
+}
+
 // judge takes for lost what is overdue.
 func (m *model) judge() {
 	for ; m.judged < len(m.sent); m.judged++ {
@@ -497,10 +602,14 @@ func (m *model) judge() {
 		if m.now < d.at+m.srtt+int64(m.cfg.LossDelay) {
 			return
 		}
-		d.fate = missed
-		m.stats.Lost++
-		m.report(m.judged, Outcome{})
+		m.lose(m.judged)
 	}
+}
+
+func (m *model) lose(i int) {
+	m.sent[i].fate = missed
+	m.stats.Lost++
+	m.report(i, Outcome{})
 }
 
 func (m *model) report(i int, o Outcome) {
@@ -549,6 +658,7 @@ func (m *model) confirm(number int64) bool {
 	}
 	for m.base < len(m.events) && m.events[m.base].delivered {
 		m.base++
+		m.oldestAt = m.now
 	}
 	return true
 }
@@ -563,6 +673,7 @@ func (m *model) acknowledged(h Header) {
 		return
 	}
 	m.accepted = true
+	m.top = max(m.top, number)
 	for n := m.sizes.acks - 1; n >= 0; n-- {
 		if h.AckBits>>n&1 != 0 {
 			m.confirm(number - 1 - n)
@@ -585,27 +696,29 @@ type parsed struct {
 	payload []byte
 	list    []Event
 	listed  bool
+	opened  bool // sealed: it opened
+	number  int64
 }
 
-// parse reads bytes in the order of the checks of R2.
+// parse reads bytes in the order of the checks of R2 and R13.
 func (m *model) parse(b []byte) (p parsed, err error) {
-	format := byte(0x0A)
-	if m.cfg.Wide {
-		format = 0x0B
+	least := m.headerSize()
+	if m.cfg.Open != nil {
+		least += m.cfg.Open.Overhead()
 	}
 	switch {
 	case len(b) < 18:
 		return p, ErrShort
 	case len(b) > 1200:
 		return p, ErrOversize
-	case b[0] != format:
+	case b[0] != m.format():
 		return p, ErrFormat
-	case len(b) < m.headerSize():
+	case len(b) < least:
 		return p, ErrShort
 	case b[1] == 0:
 		return p, ErrType
 	}
-	p.Wide = m.cfg.Wide
+	p.Wide, p.Sealed = m.cfg.Wide, m.cfg.Open != nil
 	p.Type = Type(b[1])
 	p.Token = binary.LittleEndian.Uint64(b[2:])
 	p.Sequence = binary.LittleEndian.Uint16(b[10:])
@@ -614,34 +727,51 @@ func (m *model) parse(b []byte) (p parsed, err error) {
 	if p.Wide {
 		p.AckBits = binary.LittleEndian.Uint64(b[14:])
 	}
-	rest := b[m.headerSize():]
-	switch {
-	case p.Token != m.cfg.Token:
+	if p.Token != m.cfg.Token {
 		return p, ErrToken
+	}
+	rest := b[m.headerSize():]
+	if p.Sealed {
+		arrival, number := m.window.judge(m.sizes, int64(p.Sequence))
+		if arrival != Newest && arrival != Late || number < 0 {
+			return p, ErrReplayed
+		}
+		if rest, err = m.cfg.Open.Open(nil, modelNonce(m.cfg.Open, number), rest, b[:m.headerSize()]); err != nil {
+			return p, ErrForged
+		}
+		p.opened, p.number = true, number
+	}
+	err = p.read(rest)
+	return p, err
+}
+
+// read reads the payload.
+func (p *parsed) read(rest []byte) error {
+	switch {
 	case p.Type >= 9 && p.Type <= 15:
-		return p, ErrType
+		return ErrType
 	case p.Type == TypeHeartbeat, p.Type == TypeDisconnect:
 		if len(rest) > 0 {
-			return p, ErrPayload
+			return ErrPayload
 		}
 	case p.Type == TypeEvent:
 		var left []byte
 		if p.list, left, p.listed = parseModelList(rest); !p.listed || len(left) > 0 {
-			return p, ErrPayload
+			return ErrPayload
 		}
 	case p.Type == TypeBundle:
 		if len(rest) == 0 || rest[0] == 0 || rest[0] >= 5 && rest[0] <= 15 {
-			return p, ErrPayload
+			return ErrPayload
 		}
 		p.Type = Type(rest[0])
 		if p.list, p.payload, p.listed = parseModelList(rest[1:]); !p.listed {
-			return p, ErrPayload
+			return ErrPayload
 		}
 		p.payload = append([]byte{}, p.payload...)
 	default:
 		p.payload = append([]byte{}, rest...)
 	}
-	return p, nil
+	return nil
 }
 
 func parseModelList(b []byte) (list []Event, rest []byte, ok bool) {
@@ -717,15 +847,31 @@ func (m *model) receive(b []byte) (in Incoming, numbers []int64, err error) {
 		return in, nil, m.err
 	}
 	p, arrival, number, err := m.check(b)
+	if p.opened {
+		m.window.take(m.sizes, p.number)
+	}
 	if m.cfg.Accept != nil && p.payload != nil && (arrival == Newest || arrival == Late) && err != ErrWindow {
 		m.asked++
 	}
 	if err != nil && err != ErrWithhold {
 		m.stats.Rejected++
+		switch err {
+		case ErrForged:
+			m.stats.Forged++
+		case ErrReplayed:
+			m.stats.Replayed++
+		}
 		return in, nil, err
 	}
-	m.heardAt = m.now
+	if arrival == Newest || arrival == Late {
+		m.heardAt = m.now
+	}
 	m.acknowledged(p.Header)
+	defer func() {
+		if m.err == nil && m.draining && m.undelivered() == 0 {
+			m.closing = true
+		}
+	}()
 	in.Header, in.Arrival = p.Header, arrival
 	if err == ErrWithhold {
 		m.stats.Withheld++

@@ -1,14 +1,13 @@
 package ackbits
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
-
-// R9: each datagram sent gets one fate.
 
 func TestDeliveredAtItsFirstAcknowledgement(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
@@ -189,15 +188,18 @@ func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
 // What is 32,768 or more behind can no longer be named by any acknowledgement.
 func TestDatagramThatNoAckCanNameIsLost(t *testing.T) {
 	p := solo(t, Config{LossDelay: time.Hour})
-	for range 40_000 {
+	for seq := range uint16(40_000) {
 		p.s.AppendDatagram(nil, TypeInput, nil)
+		if seq == 20_000 {
+			p.ack(seq, 0) // or sending would end
+		}
 	}
 	p.check()
-	require.Equal(t, 32768, p.s.Stats().Undecided)
+	require.Equal(t, 32767, p.s.Stats().Undecided)
 	p.ack(uint16(40_000-32768-1), 0)
-	require.Zero(t, p.s.Stats().Delivered+p.s.Stats().LateAcks)
+	require.EqualValues(t, 1, p.s.Stats().Delivered+p.s.Stats().LateAcks)
 	p.ack(uint16(40_000-32768), 0)
-	require.EqualValues(t, 1, p.s.Stats().Delivered)
+	require.EqualValues(t, 2, p.s.Stats().Delivered)
 }
 
 // Outcomes decided by one Receive come oldest first, from every start.
@@ -334,4 +336,114 @@ func TestEveryDatagramGetsOneFate(t *testing.T) {
 		p.outcomes = nil
 		require.Zero(rt, p.s.Stats().Undecided)
 	})
+}
+
+func TestOutcomesBeyond1024PushOutTheOldest(t *testing.T) {
+	var q outcomeQueue
+	for i := range 1024 {
+		require.False(t, q.push(Outcome{Sequence: uint16(i)}))
+	}
+	require.True(t, q.push(Outcome{Sequence: 1024}))
+	for i := 1; i <= 1024; i++ {
+		o, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, uint16(i), o.Sequence)
+	}
+	o, ok := q.pop()
+	require.False(t, ok)
+	require.Zero(t, o)
+}
+
+func TestOutcomeQueueTakesNoMemoryUntilItIsUsedAndAfter(t *testing.T) {
+	var q outcomeQueue
+	require.Zero(t, cap(q.ring))
+	for range 100 {
+		q.push(Outcome{})
+	}
+	q.trim(false)
+	require.Len(t, q.ring, 128, "100 wait")
+	for range 100 {
+		q.pop()
+	}
+	q.trim(false)
+	require.Len(t, q.ring, 128, "100 waited a moment ago")
+	q.trim(false)
+	require.Len(t, q.ring, 128, "and in the period before")
+	q.trim(false)
+	require.Empty(t, q.ring)
+	q.push(Outcome{Sequence: 7})
+	o, ok := q.pop()
+	require.True(t, ok)
+	require.Equal(t, uint16(7), o.Sequence)
+}
+
+// The dumb model: a slice.
+func TestOutcomeQueueIsASlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q outcomeQueue
+		var model []Outcome
+		next := uint16(0)
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "action") {
+			case 0, 1:
+				for range rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(900, 1100)).Draw(t, "pushes") {
+					o := Outcome{Sequence: next, Type: Type(next), Delivered: next%2 == 0, RTT: time.Duration(next)}
+					next++
+					require.Equal(t, len(model) == 1024, q.push(o))
+					model = append(model, o)
+					model = model[max(0, len(model)-1024):]
+				}
+			case 2, 3:
+				for range rapid.IntRange(0, 1200).Draw(t, "pops") {
+					o, ok := q.pop()
+					require.Equal(t, len(model) > 0, ok)
+					if !ok {
+						break
+					}
+					require.Equal(t, model[0], o)
+					model = model[1:]
+				}
+			case 4:
+				q.trim(false)
+			}
+			require.LessOrEqual(t, len(q.ring), 1024)
+		}
+	})
+}
+
+func TestOutcomesCostNoAllocationOnceWarm(t *testing.T) {
+	var q outcomeQueue
+	round := func() {
+		for range 1100 {
+			q.push(Outcome{})
+		}
+		for range 1024 {
+			q.pop()
+		}
+	}
+	round()
+	require.Zero(t, testing.AllocsPerRun(5, round), fmt.Sprint(len(q.ring)))
+}
+
+func TestOutcomesSurviveThatTheirQueueShrinks(t *testing.T) {
+	var q outcomeQueue
+	for n := range uint16(100) {
+		q.push(Outcome{Sequence: n})
+	}
+	for range 100 {
+		q.pop()
+	}
+	q.push(Outcome{Sequence: 0})
+	for range 3 {
+		q.trim(false)
+	}
+	require.Len(t, q.ring, minOutcomes)
+	for n := uint16(1); n < 100; n++ {
+		q.push(Outcome{Sequence: n})
+	}
+	for n := range uint16(100) {
+		o, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, n, o.Sequence)
+	}
 }

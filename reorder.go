@@ -1,6 +1,12 @@
 package ackbits
 
-import "github.com/ackbits/ackbits/internal/ring"
+import (
+	"github.com/ackbits/ackbits/internal/arena"
+	"github.com/ackbits/ackbits/internal/ring"
+	"github.com/ackbits/ackbits/internal/trim"
+)
+
+// The reorder buffer of Ordered; inbox.go says when an event goes in or comes out.
 
 // reorder keeps copies of the events that are ahead of a gap. Their bytes lie in
 // the order in which they came, and make room in that order. Those of an event that
@@ -8,14 +14,14 @@ import "github.com/ackbits/ackbits/internal/ring"
 type reorder struct {
 	waiting int // events that were not released
 	live    int // their bytes
-	bytes   arena
+	bytes   arena.Arena
 	places  [nearSpan]place // in bytes, by id
 	// The ids in the order in which they came. Those before the window were
 	// released, so the bytes in use begin at the first that is not.
 	order      ring.Ring[uint16]
 	first, end int64
 
-	most peak // live bytes, and one more for each event
+	most trim.Peak // live bytes, and one more for each event
 }
 
 type place struct {
@@ -24,22 +30,21 @@ type place struct {
 }
 
 func newReorder() *reorder {
-	return &reorder{bytes: arena{buf: make([]byte, minBytes)}} // even of an empty event the copy is not nil
+	return &reorder{bytes: arena.New(arena.MinSize)} // even of an empty event the copy is not nil
 }
 
 // keep copies an event that is inside a window that begins at base, and not its
 // first.
 func (r *reorder) keep(e Event, base uint16) {
-	start, ok := r.bytes.alloc(len(e.Data))
+	start, ok := r.bytes.Put(e.Data)
 	if !ok {
 		// Half as much again as is needed; and twice what there was, up to what is
 		// modest, lest room that a straggler holds be looked for again and again.
 		need := r.live + len(e.Data)
-		size := len(r.bytes.buf)
-		r.move(max(size, ring.Ceil(need+need/2), min(2*size, modestBytes)), base)
-		start, _ = r.bytes.alloc(len(e.Data)) // new bytes have it in one piece
+		size := r.bytes.Size()
+		r.move(max(size, ring.Ceil(need+need/2), min(2*size, trim.ModestBytes)), base)
+		start, _ = r.bytes.Put(e.Data) // new bytes have it in one piece
 	}
-	copy(r.bytes.buf[start:], e.Data)
 	r.places[e.ID%nearSpan] = place{uint32(start), uint16(len(e.Data))}
 	if r.end-r.first == int64(len(r.order)) {
 		r.order = r.order.Resized(max(2*len(r.order), minEvents), r.first, r.end)
@@ -48,7 +53,7 @@ func (r *reorder) keep(e Event, base uint16) {
 	r.end++
 	r.waiting++
 	r.live += len(e.Data)
-	r.most.note(r.live + r.waiting)
+	r.most.Note(r.live + r.waiting)
 }
 
 // release returns the copy of an event that waited.
@@ -56,8 +61,7 @@ func (r *reorder) release(id uint16) []byte {
 	p := r.places[id%nearSpan]
 	r.waiting--
 	r.live -= int(p.size)
-	end := p.start + uint32(p.size)
-	return r.bytes.buf[p.start:end:end]
+	return r.bytes.Piece(p.start, p.size)
 }
 
 // reclaim takes back the room of events that were released, which base is past.
@@ -66,17 +70,16 @@ func (r *reorder) reclaim(base uint16) {
 		r.first++
 	}
 	if r.first < r.end {
-		r.bytes.head = int(r.places[*r.order.At(r.first)%nearSpan].start)
+		r.bytes.FreeBefore(r.places[*r.order.At(r.first)%nearSpan].start)
 	} else {
-		r.bytes.head, r.bytes.tail = 0, 0
+		r.bytes.FreeAll()
 	}
 }
 
 // move copies what waits to new bytes, which must fit it: there it lies in a row. What
 // was released stays where it is.
 func (r *reorder) move(size int, base uint16) {
-	old := r.bytes.buf
-	r.bytes = arena{buf: make([]byte, size)}
+	moved := arena.New(size)
 	kept := r.first
 	for k := r.first; k < r.end; k++ {
 		id := *r.order.At(k)
@@ -84,20 +87,20 @@ func (r *reorder) move(size int, base uint16) {
 			continue
 		}
 		p := &r.places[id%nearSpan]
-		start, _ := r.bytes.alloc(int(p.size))
-		copy(r.bytes.buf[start:], old[p.start:p.start+uint32(p.size)])
+		start, _ := moved.Put(r.bytes.Piece(p.start, p.size))
 		p.start = uint32(start)
 		*r.order.At(kept) = id
 		kept++
 	}
 	r.end = kept
+	r.bytes = moved
 }
 
 // trim gives back memory that was not needed lately, and reports whether none of it
 // was.
 func (r *reorder) trim(base uint16, busy bool) (idle bool) {
-	need := r.most.room(r.live+r.waiting, modestBytes, busy)
-	if n := roomFor(need, minBytes); n < len(r.bytes.buf) {
+	need := r.most.Room(r.live+r.waiting, trim.ModestBytes, busy)
+	if n := trim.Length(need, arena.MinSize); n < r.bytes.Size() {
 		r.move(n, base)
 	}
 	return need == 0

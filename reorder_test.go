@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/ackbits/ackbits/internal/arena"
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
 // What was released stays as it is until reclaim, whatever is kept meanwhile.
 func TestReleasedCopyIsNotWrittenTo(t *testing.T) {
-	for _, n := range []int{minBytes / 2, minBytes - 5, minBytes, 1000} { // in the room that is left, or in new
+	for _, n := range []int{arena.MinSize / 2, arena.MinSize - 5, arena.MinSize, 1000} { // in the room that is left, or in new
 		r := newReorder()
 		r.keep(Event{7, []byte("seven")}, 6)
 		seven := r.release(7)
@@ -23,11 +25,11 @@ func TestReleasedCopyIsNotWrittenTo(t *testing.T) {
 func TestReclaimedRoomIsUsedAgain(t *testing.T) {
 	r := newReorder()
 	for id := uint16(1); id < 1000; id += 2 {
-		r.keep(Event{id, make([]byte, minBytes)}, id-1)
+		r.keep(Event{id, make([]byte, arena.MinSize)}, id-1)
 		r.release(id)
 		r.reclaim(id + 1)
 	}
-	require.Len(t, r.bytes.buf, minBytes)
+	require.Equal(t, arena.MinSize, r.bytes.Size())
 	require.Len(t, r.order, minEvents)
 }
 
@@ -36,14 +38,14 @@ func TestReorderNeedsNoMoreThanWhatWaits(t *testing.T) {
 	r.keep(Event{1, make([]byte, 50)}, 0)
 	id := uint16(1)
 	turn := func() {
-		r.keep(Event{id + 1, r.bytes.buf[:50]}, id-1)
+		r.keep(Event{id + 1, r.bytes.Piece(0, 50)}, id-1)
 		r.release(id)
 		id++
 		r.reclaim(id)
 	}
 	require.Zero(t, allocations(1000, turn))
 	require.Equal(t, 1, r.waiting)
-	require.LessOrEqual(t, len(r.bytes.buf), 256)
+	require.LessOrEqual(t, r.bytes.Size(), 256)
 }
 
 // Its room halves once a minute; when nothing of it is left, all is given back.
@@ -52,7 +54,7 @@ func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	for id := uint16(1); id < 200; id++ {
 		r.keep(Event{id, make([]byte, 100)}, 0)
 	}
-	require.Len(t, r.bytes.buf, 32768)
+	require.Equal(t, 32768, r.bytes.Size())
 	require.False(t, r.trim(0, true))
 	require.False(t, r.trim(0, true))
 	require.False(t, r.trim(0, false), "they wait")
@@ -61,14 +63,14 @@ func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	}
 	var room []int
 	for range 400 {
-		room = append(room, len(r.bytes.buf))
+		room = append(room, r.bytes.Size())
 		if r.trim(200, true) {
 			break
 		}
 	}
 	require.Equal(t, []int{32768, 32768, 32768, 8192}, room[:4])
 	require.Equal(t, []int{8192, 4096}, room[21:23])
-	require.Equal(t, minBytes, room[len(room)-1])
+	require.Equal(t, arena.MinSize, room[len(room)-1])
 	require.Len(t, room, 2+13*20, "minutes until 4096 are halved to nothing")
 
 	r.keep(Event{202, nil}, 201)
@@ -86,7 +88,7 @@ func TestWhatWaitsBehindWhatWasReleasedMoves(t *testing.T) {
 	r.keep(Event{3, bytes.Repeat([]byte("3"), 50)}, 0)
 	r.release(1)
 	r.keep(Event{4, bytes.Repeat([]byte("4"), 60)}, 2)
-	require.Len(t, r.bytes.buf, 512)
+	require.Equal(t, 512, r.bytes.Size())
 	r.reclaim(2)
 	r.keep(Event{5, bytes.Repeat([]byte("5"), 402)}, 2) // up to the end
 	r.keep(Event{6, bytes.Repeat([]byte("6"), 10)}, 2)
@@ -101,23 +103,23 @@ func TestReorderGrows(t *testing.T) {
 		r.release(1)
 		r.reclaim(2)
 	}
-	wait(minBytes)
-	require.Len(t, r.bytes.buf, minBytes)
+	wait(arena.MinSize)
+	require.Equal(t, arena.MinSize, r.bytes.Size())
 	wait(700) // and 350
-	require.Len(t, r.bytes.buf, 2048)
+	require.Equal(t, 2048, r.bytes.Size())
 	wait(2000)
-	require.Len(t, r.bytes.buf, 2048)
+	require.Equal(t, 2048, r.bytes.Size())
 	wait(2049) // and 1024, twice what there was
-	require.Len(t, r.bytes.buf, modestBytes)
-	wait(modestBytes + 1) // and 2048
-	require.Len(t, r.bytes.buf, 2*modestBytes)
+	require.Equal(t, trim.ModestBytes, r.bytes.Size())
+	wait(trim.ModestBytes + 1) // and 2048
+	require.Equal(t, 2*trim.ModestBytes, r.bytes.Size())
 
-	r.keep(Event{1, make([]byte, 2*modestBytes/3-10)}, 0)
-	r.keep(Event{2, make([]byte, 2*modestBytes/3)}, 0)
+	r.keep(Event{1, make([]byte, 2*trim.ModestBytes/3-10)}, 0)
+	r.keep(Event{2, make([]byte, 2*trim.ModestBytes/3)}, 0)
 	r.release(1)
 	r.keep(Event{4, nil}, 2)
-	r.keep(Event{5, make([]byte, 2*modestBytes/3)}, 2) // what waits is two thirds
-	require.Len(t, r.bytes.buf, 2*modestBytes, "more than modest: room behind what was released is found")
+	r.keep(Event{5, make([]byte, 2*trim.ModestBytes/3)}, 2) // what waits is two thirds
+	require.Equal(t, 2*trim.ModestBytes, r.bytes.Size(), "more than modest: room behind what was released is found")
 }
 
 // The room of what was released is found when it is needed, even behind an event that
@@ -130,7 +132,7 @@ func TestRoomBehindAStragglerIsFound(t *testing.T) {
 		r.release(id)
 		r.reclaim(id + 1)
 	}
-	require.Len(t, r.bytes.buf, modestBytes, "then room is found by keeping only what waits")
+	require.Equal(t, trim.ModestBytes, r.bytes.Size(), "then room is found by keeping only what waits")
 	require.LessOrEqual(t, len(r.order), 128)
 	require.Equal(t, "straggler", string(r.release(255)))
 	require.Zero(t, r.waiting)
@@ -142,8 +144,8 @@ func TestEmptyEventsKeepTheReorderBusy(t *testing.T) {
 	b.init(true)
 	id := uint16(0)
 	turn := func() {
-		b.take([]Event{{ID: id + 1}})
-		b.take([]Event{{ID: id}})
+		b.accept([]Event{{ID: id + 1}})
+		b.accept([]Event{{ID: id}})
 		id += 2
 		b.trim(true, 0)
 	}
@@ -204,7 +206,7 @@ func TestReorderIsAMap(t *testing.T) {
 				}
 				for id, want := range model {
 					p := r.places[id%nearSpan]
-					require.Equal(t, string(want), string(r.bytes.buf[p.start:][:p.size]))
+					require.Equal(t, string(want), string(r.bytes.Piece(p.start, p.size)))
 				}
 			},
 		})

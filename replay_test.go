@@ -39,6 +39,7 @@ var replayForms = []struct {
 	{"ordered", Config{Ordered: true, Backlog: 500, LossDelay: 300 * time.Millisecond, Outcomes: true}},
 	{"bundle", Config{Bundle: true, EventRate: 3000}},
 	{"adaptive", Config{Adaptive: true, Outcomes: true}},
+	{"sealed", Config{Seal: gcm('a'), Open: gcm('b'), MaxDatagram: 900, Adaptive: true, Bundle: true}},
 	{"all", Config{Wide: true, Ordered: true, Adaptive: true, Bundle: true, EventRate: 20_000, Outcomes: true, Backlog: 200}},
 }
 
@@ -115,6 +116,7 @@ func replay(t *testing.T, cfg Config, seed uint64) string {
 	for i := range ends {
 		s, err := NewSession(cfg)
 		require.NoError(t, err)
+		cfg.Seal, cfg.Open = cfg.Open, cfg.Seal
 		ends[i] = &replayer{Session: s, name: "ab"[i], record: record, write: write}
 	}
 	weather := simnet.Config{

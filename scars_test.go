@@ -248,11 +248,11 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 	}
 	s.hand(1, s.due(0)...)
 	require.Empty(t, s.got[1])
-	require.Equal(t, 200, waitingIn(&s.ends[1].channel.inbox))
+	require.Equal(t, 200, waitingIn(&s.ends[1].channel.receiver.inbox))
 	s.wait(6 * time.Second)
 	s.due(1)
 	require.ErrorIs(t, s.ends[1].Err(), ErrTimeout)
-	require.Nil(t, s.ends[1].channel.inbox.reorder)
+	require.Nil(t, s.ends[1].channel.receiver.inbox.reorder)
 
 	s = newScar(t, Config{Ordered: true}) // and where it comes after all
 	s.send(0, "missing")
@@ -261,13 +261,13 @@ func TestScarWhatWaitsIsNeverFreed(t *testing.T) {
 		s.send(0, "waits for it")
 	}
 	s.hand(1, s.due(0)...)
-	require.Equal(t, 200, waitingIn(&s.ends[1].channel.inbox))
+	require.Equal(t, 200, waitingIn(&s.ends[1].channel.receiver.inbox))
 	s.wait(100 * time.Millisecond)
 	s.exchange(5, scarTick)
 	require.Len(t, s.got[1], 201)
-	require.Zero(t, waitingIn(&s.ends[1].channel.inbox))
+	require.Zero(t, waitingIn(&s.ends[1].channel.receiver.inbox))
 	s.exchange(10*60, scarTick)
-	require.Nil(t, s.ends[1].channel.inbox.reorder)
+	require.Nil(t, s.ends[1].channel.receiver.inbox.reorder)
 }
 
 // mas-bandwidth/yojimbo#82: above 15 ms of round trip every reliable message was
@@ -498,9 +498,9 @@ func TestScarPeerThatNeverAcknowledgesFillsTheMemory(t *testing.T) {
 	}
 	require.ErrorIs(t, s.ends[0].Err(), ErrUnacknowledged)
 	require.Equal(t, 256, s.ends[0].InFlight())
-	require.Empty(t, s.ends[0].channel.outbox.events, "but their memory is free")
-	require.Empty(t, s.ends[0].channel.outbox.bytes.buf)
-	require.Zero(t, s.ends[0].channel.outbox.cargo)
+	require.Len(t, slices.Collect(s.ends[0].Undelivered()), 256)
+	require.Empty(t, s.ends[0].channel.sender.outbox.log.runs, "what else they took is free")
+	require.Zero(t, s.ends[0].channel.sender.outbox.log.index)
 }
 
 // CloudburstMC/Network#27: packets that had arrived were reported as missing.
@@ -554,7 +554,7 @@ func TestScarDeadlineAsksToBeWokenAtOnceForEver(t *testing.T) {
 		for _, answers := range []bool{false, true} {
 			s := newScar(t, cfg)
 			if cfg.Adaptive {
-				s.ends[0].channel.adapt.plan = ahead{left: 2, far: 0b10} // as on a link that loses
+				adaptive(s.ends[0]).current = copyPlan{left: 2, far: 0b10} // as on a link that loses
 			}
 			for range min(cfg.Backlog, 600) { // more than the window takes
 				s.send(0, "waits for the window")

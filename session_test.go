@@ -388,7 +388,7 @@ func TestCustomDelaysHold(t *testing.T) {
 	p.wantNothing()
 	p.send("x")
 	p.wantEventsOut(0)
-	require.False(t, p.s.channel.stirred)
+	require.False(t, p.s.channel.recheck)
 	p.advance(7*ms - 1)
 	p.wantNothing()
 	p.advance(1)
@@ -414,15 +414,35 @@ func TestTimeoutIsInclusiveAndCountsFromTheStart(t *testing.T) {
 	p.wantErr(ErrTimeout)
 }
 
-// Any valid datagram keeps the session, whatever its type or arrival.
-func TestAnyValidDatagramRenewsTheTimeout(t *testing.T) {
+// R5: a live peer always sends newer ones; what does not move forward is an echo
+// or a replay, and its acknowledgements are read nevertheless.
+func TestEchoDoesNotRenewTheTimeout(t *testing.T) {
+	for arrival, seq := range map[Arrival]uint16{Duplicate: 0, Stale: 50000} {
+		t.Run(arrival.String(), func(t *testing.T) {
+			p := solo(t, Config{})
+			p.hear(TypeHeartbeat)
+			p.send("event")
+			p.wantEventsOut(0)
+			p.sleep(5*time.Second - 1)
+			require.Equal(t, arrival, p.take(p.datagram(TypeHeartbeat, seq, 0, 0)).Arrival)
+			p.wantInFlight(0)
+			p.flush()
+			p.wantAlive()
+			p.wantDeadline(5 * time.Second)
+			p.sleep(1)
+			p.wantNothing()
+			p.wantErr(ErrTimeout)
+		})
+	}
+}
+
+// Whatever is Newest or Late keeps the session, whatever its type.
+func TestWhatMovesForwardRenewsTheTimeout(t *testing.T) {
 	for name, hear := range map[string]func(p *actor){
 		"Event":     func(p *actor) { p.hear(TypeEvent, eventList(Event{p.foreign, nil})...) },
 		"Heartbeat": func(p *actor) { p.hear(TypeHeartbeat) },
 		"Input":     func(p *actor) { p.hear(TypeInput) },
 		"own type":  func(p *actor) { p.hear(255) },
-		"Duplicate": func(p *actor) { p.take(p.datagram(TypeHeartbeat, 0, nothingYet, 0)) },
-		"Stale":     func(p *actor) { p.take(p.datagram(TypeHeartbeat, 50000, nothingYet, 0)) },
 		"Bundle":    func(p *actor) { p.hear(TypeBundle, append([]byte{3}, eventList(Event{0, nil})...)...) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -1187,8 +1207,9 @@ func TestEndedSessionKeepsNoEvents(t *testing.T) {
 		require.Equal(t, ErrTimeout, err)
 	}
 	p.wantInFlight(200)
-	require.Equal(t, outbox{undelivered: 200}, p.s.channel.outbox)
-	require.Zero(t, p.s.channel.inbox)
+	o := p.s.channel.sender.outbox
+	require.Equal(t, outbox{fresh: 200, end: 200, undelivered: 200, events: o.events, bytes: o.bytes}, o, "but what Undelivered yields")
+	require.Zero(t, p.s.channel.receiver.inbox)
 }
 
 // Fault: old counters leaked into the next connection.
@@ -1300,8 +1321,14 @@ func TestStallGoesByTheOldestUndeliveredEvent(t *testing.T) {
 	p.send("second")
 	p.wantEventsOut(1)
 	p.sleep(4 * time.Second)
-	p.ack(0, 0) // now it is the second that waits
-	p.sleepUntil(25*time.Second - 1)
+	p.ack(0, 0) // now it is the second that waits, and from now on
+	p.sleepUntil(19 * time.Second)
+	p.hear(TypeHeartbeat)
+	p.flush()
+	p.sleepUntil(24 * time.Second)
+	p.hear(TypeHeartbeat)
+	p.flush()
+	p.sleepUntil(29*time.Second - 1)
 	p.hear(TypeHeartbeat)
 	p.flush()
 	p.wantAlive()

@@ -23,6 +23,8 @@ type Stats struct {
 	Stale      uint64 // Arrival was Stale
 	Withheld   uint64 // Accept returned ErrWithhold; counted nowhere else
 	Rejected   uint64 // Receive returned an error of input
+	Forged     uint64 // of Rejected: ErrForged
+	Replayed   uint64 // of Rejected: ErrReplayed
 	// AcksOutrun counts datagrams of the peer that left our acknowledgement
 	// window before any datagram of ours could name them: the peer will take
 	// them for lost. Flush after every Receive to keep it at 0.
@@ -30,10 +32,40 @@ type Stats struct {
 
 	EventsSent      uint64 // first copies
 	EventsResent    uint64 // all other copies
+	EventsAhead     uint64 // of EventsResent: sent ahead of a loss, with Config.Adaptive only
 	EventsDelivered uint64 // events sent that the peer acknowledged
 	EventsReceived  uint64 // new ones taken in
 	EventsDuplicate uint64 // copies of known ones, in Newest and Late datagrams
 
 	RTT    time.Duration // smoothed round trip time; 0 before the first sample
 	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
+}
+
+// Add adds up the counters of several sessions, for a server's totals. Of the
+// round trip times it keeps the larger.
+func (s *Stats) Add(o Stats) {
+	s.DatagramsSent += o.DatagramsSent
+	s.DatagramsReceived += o.DatagramsReceived
+	s.BytesSent += o.BytesSent
+	s.BytesReceived += o.BytesReceived
+	s.Delivered += o.Delivered
+	s.Lost += o.Lost
+	s.LateAcks += o.LateAcks
+	s.OutcomesDropped += o.OutcomesDropped
+	s.Undecided += o.Undecided
+	s.Duplicates += o.Duplicates
+	s.Stale += o.Stale
+	s.Withheld += o.Withheld
+	s.Rejected += o.Rejected
+	s.Forged += o.Forged
+	s.Replayed += o.Replayed
+	s.AcksOutrun += o.AcksOutrun
+	s.EventsSent += o.EventsSent
+	s.EventsResent += o.EventsResent
+	s.EventsAhead += o.EventsAhead
+	s.EventsDelivered += o.EventsDelivered
+	s.EventsReceived += o.EventsReceived
+	s.EventsDuplicate += o.EventsDuplicate
+	s.RTT = max(s.RTT, o.RTT)
+	s.RTTVar = max(s.RTTVar, o.RTTVar)
 }

@@ -73,8 +73,8 @@ func (c *countingClock) Now() time.Time {
 
 // walkConfig says how a walk's sessions are, and where their counters begin.
 type walkConfig struct {
-	cfg                Config // but for Token, Clock and Accept
-	accept             bool
+	cfg                Config // but for Token, Clock, Accept, Seal and Open
+	accept, sealed     bool
 	seqs, events, runs [2]int64
 }
 
@@ -94,6 +94,9 @@ func newWalk(t walkT, wc walkConfig) *walk {
 				return acceptance(payload)
 			}
 		}
+		if wc.sealed {
+			cfg.Seal, cfg.Open = gcm(byte(i)), gcm(byte(1-i))
+		}
 		s, err := NewSession(cfg)
 		if err != nil {
 			t.Fatalf("NewSession: %v", err)
@@ -102,7 +105,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 		e.s = s
 		e.m = newModel(cfg, start, wc.seqs[i], wc.seqs[1-i], wc.events[i], wc.events[1-i])
 		e.m.remembers = func(number int64) bool {
-			known := s.channel.sent.remembered(number)
+			known := s.channel.sender.log.remembered(number)
 			// R9: it has to be while it has no fate, or less than 256 newer ones; a
 			// delivered one has nothing to tell any more.
 			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
@@ -120,14 +123,17 @@ func newWalk(t walkT, wc walkConfig) *walk {
 // those of a session that has run for long.
 func beginAt(s *Session, seq, peerSeq, event, peerEvent, run int64) {
 	c := &s.channel
-	c.sent.first, c.sent.open, c.sent.count = seq, seq, seq
-	c.sent.top = seq - 1
-	c.received.next = uint16(peerSeq)
-	c.outbox.base, c.outbox.fresh, c.outbox.end = event, event, event
-	c.inbox.ids.base = uint16(peerEvent)
-	c.outbox.firstRun, c.outbox.endRun = run, run
+	c.sender.log.first, c.sender.log.open, c.sender.log.count = seq, seq, seq
+	c.sender.log.top = seq - 1
+	c.receiver.tracker.next = uint16(peerSeq)
+	if s.sealing != nil {
+		s.sealing.newest, s.sealing.opened.next = peerSeq-1, uint16(peerSeq)
+	}
+	c.sender.outbox.base, c.sender.outbox.fresh, c.sender.outbox.end = event, event, event
+	c.receiver.inbox.ids.base = uint16(peerEvent)
+	c.sender.outbox.log.first, c.sender.outbox.log.end = run, run
 	at := cursor{run: run}
-	c.outbox.resends, c.outbox.near, c.outbox.far = at, at, at
+	c.sender.outbox.log.retransmits, c.sender.outbox.log.near, c.sender.outbox.log.far = at, at, at
 }
 
 func (w *walk) fatalf(format string, args ...any) {
@@ -204,7 +210,7 @@ func (w *walk) app(i int, t Type, payload []byte) {
 	}
 	out = out[len(prefix):]
 	if e.m.cfg.Adaptive {
-		w.follow(e, out)
+		w.follow(i, out)
 	}
 	want, wantErr := e.m.datagram(t, payload)
 	if !sameError(err, wantErr) || !bytes.Equal(out, want) {
@@ -227,11 +233,41 @@ func (w *walk) due(i int) bool {
 	if !bytes.HasPrefix(out, prefix) {
 		w.fatalf("AppendDue touched dst")
 	}
-	out = out[len(prefix):]
-	if e.m.cfg.Adaptive {
-		w.follow(e, out)
+	return w.went(i, out[len(prefix):], ok, e.m.now)
+}
+
+// slowly takes what is due, each datagram taking a while to write, and checks
+// that this ends.
+func (w *walk) slowly(i int, writing time.Duration) {
+	e := w.ends[i]
+	var buf [MaxDatagramSize]byte
+	asOf, n := int64(-1), 0
+	for datagram := range e.s.Due(buf[:]) {
+		w.reads(e, "Due", 1)
+		if n++; n > 400 {
+			w.fatalf("R6: Due does not end")
+		}
+		if asOf < 0 {
+			asOf = e.m.now
+		}
+		w.went(i, datagram, true, asOf)
+		w.wait(writing)
 	}
-	want, wantOK := e.m.due()
+	w.reads(e, "Due", 1)
+	if asOf < 0 {
+		asOf = e.m.now
+	}
+	w.went(i, nil, false, asOf)
+}
+
+// went checks a datagram that was due at asOf, if there was one, and puts it on
+// its way.
+func (w *walk) went(i int, out []byte, ok bool, asOf int64) bool {
+	e := w.ends[i]
+	if e.m.cfg.Adaptive {
+		w.follow(i, out)
+	}
+	want, wantOK := e.m.due(asOf)
 	if ok != wantOK || !bytes.Equal(out, want) {
 		w.fatalf("AppendDue of %d = %x, %t,\nwant %x, %t", i, out, ok, want, wantOK)
 	}
@@ -249,14 +285,26 @@ func (w *walk) due(i int) bool {
 
 // follow tells the model which copies an adaptive session has chosen to send,
 // once it has checked that each of them may go.
-func (w *walk) follow(e *walkEnd, out []byte) {
-	m := e.m
+func (w *walk) follow(i int, out []byte) {
+	m := w.ends[i].m
 	m.follow = []int{}
 	if len(out) == 0 {
+		if w.ends[i].s.Err() == ErrStalled {
+			m.halfway() // a copy was due, if there is no other reason
+		}
 		return
 	}
-	p, err := m.parse(out)
-	if err != nil {
+	n := m.headerSize()
+	p, rest := parsed{Header: Header{Type: Type(out[1])}}, out[n:]
+	if m.cfg.Seal != nil {
+		peer := w.ends[1-i].m.cfg.Open
+		plain, err := peer.Open(nil, modelNonce(peer, m.firstSent+int64(len(m.sent))), rest, out[:n])
+		if err != nil {
+			w.fatalf("a datagram of ours does not open")
+		}
+		rest = plain
+	}
+	if err := p.read(rest); err != nil {
 		w.fatalf("a datagram of ours is refused: %v", err)
 	}
 	before, fresh := -1, 0
@@ -326,7 +374,7 @@ func (w *walk) handIn(i int, datagram []byte) (in Incoming, numbers []int64) {
 		}
 		w.unchanged(&before, e.s)
 	}
-	if !bytes.Equal(own, datagram) {
+	if !bytes.Equal(own, datagram) && e.m.cfg.Open == nil {
 		w.fatalf("Receive changed the datagram")
 	}
 	if in.Header != want.Header || in.Arrival != want.Arrival || in.Latest != want.Latest ||
@@ -347,16 +395,17 @@ func (w *walk) handIn(i int, datagram []byte) (in Incoming, numbers []int64) {
 	return in, numbers
 }
 
-// unchanged checks that only what an error may change has changed: a counter,
-// the time and what is kept to save work.
+// unchanged checks that only what an error may change has changed: counters,
+// the time and what is kept to save work. The replay window is check's.
 func (w *walk) unchanged(before, after *Session) {
 	b, a := *before, *after
 	for _, s := range []*Session{&b, &a} {
 		s.time = timeline{}
-		s.channel.stats.Rejected = 0
-		s.channel.inbox.parsed = nil
-		s.channel.rejected = rejection{}
-		s.channel.accept = nil
+		s.channel.receiver.stats.Rejected, s.channel.receiver.stats.Forged, s.channel.receiver.stats.Replayed = 0, 0, 0
+		s.sealing = nil
+		s.channel.receiver.inbox.parsed = nil
+		s.channel.receiver.rejected = rejection{}
+		s.channel.receiver.accept = nil
 	}
 	if !reflect.DeepEqual(b, a) {
 		w.fatalf("I5: an error changed\n%+v to\n%+v", b, a)
@@ -432,6 +481,13 @@ func (w *walk) outcome(i int) {
 	}
 }
 
+func (w *walk) shutdown(i int, patience time.Duration) {
+	e := w.ends[i]
+	e.s.Shutdown(patience)
+	w.reads(e, "Shutdown", 1)
+	e.m.shutdown(patience)
+}
+
 func (w *walk) close(i int) {
 	e := w.ends[i]
 	e.s.Close()
@@ -443,6 +499,9 @@ func (w *walk) close(i int) {
 func (w *walk) check() {
 	for i, e := range w.ends {
 		m := e.m
+		if m.cfg.Adaptive { // not the model's to say
+			m.stats.EventsAhead = min(e.s.Stats().EventsAhead, m.stats.EventsResent)
+		}
 		if got, want := e.s.Stats(), m.snapshot(); got != want {
 			w.fatalf("Stats of %d =\n%+v, want\n%+v", i, got, want)
 		}
@@ -455,6 +514,10 @@ func (w *walk) check() {
 		if !sameError(e.s.Err(), m.err) {
 			w.fatalf("Err of %d = %v, want %v", i, e.s.Err(), m.err)
 		}
+		w.undelivered(i)
+		if z := e.s.sealing; z != nil && (z.newest != m.window.newest || !m.window.is(&z.opened)) {
+			w.fatalf("R13: the replay window of %d is %d, %+v, want %+v", i, z.newest, z.opened, m.window)
+		}
 		if e.s.RTT() != time.Duration(m.srtt) {
 			w.fatalf("RTT of %d = %v, want %v", i, e.s.RTT(), time.Duration(m.srtt))
 		}
@@ -462,7 +525,7 @@ func (w *walk) check() {
 			w.fatalf("Accept of %d was asked %d times, want %d", i, e.asked, m.asked)
 		}
 		if rate := int64(m.cfg.EventRate); rate > 0 {
-			most := rate + rate*(m.now/1000)/1_000_000 + 1 + int64(4+m.cfg.MaxEvent)
+			most := rate + rate*(m.now/1000)/1_000_000 + 1 + int64(4+m.cfg.MaxEvent)*(2+m.now/int64(time.Second))
 			if m.copies > most {
 				w.fatalf("%d bytes of copies of %d in %v", m.copies, i, time.Duration(m.now))
 			}
@@ -482,11 +545,31 @@ func (w *walk) check() {
 	}
 }
 
+// undelivered compares what is still to be delivered.
+func (w *walk) undelivered(i int) {
+	m := w.ends[i].m
+	k := m.base
+	for event := range w.ends[i].s.Undelivered() {
+		for k < len(m.events) && m.events[k].delivered && !m.cfg.Ordered {
+			k++
+		}
+		if k == len(m.events) || event.ID != uint16(m.firstEvent+int64(k)) || !bytes.Equal(event.Data, m.events[k].data) {
+			w.fatalf("Undelivered of %d yields event %d, %x, %+v", i, event.ID, event.Data, m.events[k])
+		}
+		k++
+	}
+	for ; k < len(m.events); k++ {
+		if !m.events[k].delivered {
+			w.fatalf("Undelivered of %d leaves out event %d", i, k)
+		}
+	}
+}
+
 // bounded checks that memory is bounded by the limits, whatever came (I5).
 func (w *walk) bounded(i int, s *Session) {
 	c := &s.channel
-	if len(c.sent.stamps) > maxRememberedSent || len(c.outcomes.ring) > maxOutcomes ||
-		len(c.outbox.events) > 2*(c.maxUnacked+nearSpan) || waitingIn(&c.inbox) > nearSpan-1 || c.inbox.reorder != nil && len(c.inbox.reorder.order) > 2*nearSpan {
+	if len(c.sender.log.stamps) > maxRememberedSent || len(c.sender.outcomes.ring) > maxOutcomes ||
+		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+nearSpan) || waitingIn(&c.receiver.inbox) > nearSpan-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*nearSpan {
 		w.fatalf("I5: memory of %d is not bounded", i)
 	}
 }
@@ -507,7 +590,7 @@ func (w *walk) settle() {
 		}
 		w.check()
 		a, b := w.ends[0], w.ends[1]
-		if a.s.Err() != nil || b.s.Err() != nil || a.m.closing || b.m.closing {
+		if a.m.ended() != nil || b.m.ended() != nil {
 			return
 		}
 		if a.s.InFlight() == 0 && b.s.InFlight() == 0 {
@@ -585,6 +668,10 @@ var walkOps = []walkOp{
 		for w.due(i) {
 		}
 	}},
+	{"flush slowly", func(w *walk, i, a, b int) {
+		w.log("Due of %d, each datagram takes %v to write", i, time.Duration(a)*100*time.Microsecond)
+		w.slowly(i, time.Duration(a)*100*time.Microsecond)
+	}},
 	{"arrive", func(w *walk, i, a, b int) {
 		w.log("the first flight arrives at %d", i)
 		w.arrive(i, 0, false)
@@ -649,7 +736,7 @@ var walkOps = []walkOp{
 	}},
 	{"forge", func(w *walk, i, a, b int) {
 		// An event far outside the window; garbage; another session's.
-		h := Header{Wide: w.ends[i].m.cfg.Wide, Type: TypeEvent, Token: walkToken, Sequence: uint16(b * 257), Ack: uint16(a * 257)}
+		h := Header{Wide: w.ends[i].m.cfg.Wide, Sealed: w.ends[i].m.cfg.Open != nil, Type: TypeEvent, Token: walkToken, Sequence: uint16(b * 257), Ack: uint16(a * 257)}
 		out := binaryEvent(h.AppendTo(nil), uint16(a*256))
 		if b%3 == 0 {
 			out = binaryEvent(out, uint16(b*256))
@@ -703,6 +790,21 @@ var walkOps = []walkOp{
 		if a >= 250 { // rarely
 			w.log("%d closes", i)
 			w.close(i)
+		}
+	}},
+	{"shutdown", func(w *walk, i, a, b int) {
+		if a >= 246 { // rarely
+			w.log("%d shuts down within %v", i, time.Duration(b)*ms)
+			w.shutdown(i, time.Duration(b)*ms)
+		}
+	}},
+	{"half the numbers", func(w *walk, i, a, b int) {
+		if a >= 252 { // rarely: it ends a session, or nearly
+			w.log("%d sends half of all sequences, less %d", i, b%4)
+			for n := w.ends[i].m.left() - b%4; n > 0; n-- {
+				w.app(i, TypeInput, nil)
+				w.ends[1-i].flights = nil
+			}
 		}
 	}},
 	{"play", func(w *walk, i, a, b int) {
@@ -781,6 +883,9 @@ var walkForms = []struct {
 	{"rate", walkConfig{cfg: Config{EventRate: 700, Bundle: true, StallTimeout: 4 * time.Second}}},
 	{"adaptive", walkConfig{cfg: Config{Adaptive: true, Timeout: time.Minute}}},
 	{"adaptive bundle", walkConfig{cfg: Config{Adaptive: true, Bundle: true, EventRate: 3000, Backlog: 100, Outcomes: true}, accept: true}},
+	{"sealed", walkConfig{cfg: Config{Outcomes: true, MaxDatagram: 300}, accept: true, sealed: true}},
+	{"sealed bundle wide", walkConfig{cfg: Config{Bundle: true, Wide: true, Ordered: true, Timeout: time.Minute}, accept: true, sealed: true}},
+	{"sealed adaptive", walkConfig{cfg: Config{Adaptive: true, Bundle: true, EventRate: 5000}, accept: true, sealed: true}},
 	{"adaptive ordered wide", walkConfig{cfg: Config{Adaptive: true, Wide: true, Ordered: true, Bundle: true}}},
 }
 
@@ -876,10 +981,10 @@ func FuzzWalk(f *testing.F) {
 // is changed behind the model's back is found out.
 func TestWalkNoticesALie(t *testing.T) {
 	for name, lie := range map[string]func(s *Session){
-		"acknowledgement": func(s *Session) { s.channel.received.Receive(7) },
-		"counter":         func(s *Session) { s.channel.stats.Stale++ },
+		"acknowledgement": func(s *Session) { s.channel.receiver.tracker.Receive(7) },
+		"counter":         func(s *Session) { s.channel.receiver.stats.Stale++ },
 		"time":            func(s *Session) { s.live.sentAt++ },
-		"event":           func(s *Session) { s.channel.outbox.add([]byte("x")) },
+		"event":           func(s *Session) { s.channel.sender.outbox.add([]byte("x")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &catcher{}

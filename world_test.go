@@ -542,7 +542,7 @@ func TestModelJudgesLikeTheCode(t *testing.T) {
 			if want, _ = model.judge(z, int64(number)); got != want {
 				t.Fatalf("sequence %d after %d is %v, want %v", number, model.newest, got, want)
 			}
-			if got, want := window.judge(uint16(number)), verdict(0); true {
+			if got, want := window.judge(uint16(number)), idState(0); true {
 				if want, _ = inbox.judge(z, int64(number)); got != want {
 					t.Fatalf("id %d at %d is %v, want %v", number, inbox.base, got, want)
 				}
@@ -556,14 +556,14 @@ func TestModelJudgesLikeTheCode(t *testing.T) {
 	}
 }
 
-// TestUnnamedIsASet: the datagrams that no header of ours has named, and those
+// TestPendingAcksAreASet: the datagrams that no header of ours has named, and those
 // that leave the window so, against a set of numbers.
-func TestUnnamedIsASet(t *testing.T) {
+func TestPendingAcksAreASet(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	for range 200 {
 		width := uint16(32 << r.IntN(2))
 		var (
-			u              unnamed
+			u              pendingAcks
 			set, received  nums
 			newest, before int64
 		)

@@ -1,27 +1,6 @@
-// Package simnet is a seeded, lossy datagram network in virtual time, for tests
-// and examples. It moves bytes and knows nothing of what is in them.
-//
-// A [Link] is one direction of a path. It is told the time, never asks for it,
-// and every mishap is set in its [Config]:
-//
-//	l := simnet.NewLink(1, simnet.Config{Delay: 40 * time.Millisecond, Loss: 0.05})
-//	l.Send(0, datagram)
-//	at, ok := l.Next()           // 40ms, unless it was lost
-//	datagram, ok := l.Receive(at)
-//
-// A [Pair] runs two endpoints over two links and moves a virtual clock from one
-// instant to the next at which something happens, so that an hour of play takes
-// as long as its datagrams take to handle:
-//
-//	p := simnet.NewPair(1, &clock, alice, bob, simnet.Config{Loss: 0.1}, simnet.Config{})
-//	p.Every(60, time.Second, func() { ... }) // a game loop at 60 Hz
-//	p.At(5*time.Second, func() { p.Link(simnet.AToB).SetConfig(p.Now(), worse) })
-//	p.Run(time.Minute)
-//
-// Times are offsets from the start of the simulation. The same seed and the
-// same calls give the same trace on every architecture: all that is random is
-// decided by comparing integers. Nothing here is safe for concurrent use, and
-// wrong arguments panic.
+// Link is one direction of a path: Config, what it does to datagrams, and its
+// counters. Who sends and receives, and the clock, are in network.go.
+
 package simnet
 
 import (
@@ -32,116 +11,126 @@ import (
 	"time"
 )
 
-// UDPOverIPv4 and UDPOverIPv6 are the header bytes of a datagram on the wire,
-// for [Config].Overhead.
+// UDPOverIPv4 and UDPOverIPv6 are how many bytes the IP and UDP headers add to
+// each datagram, for [Config].Overhead.
 const (
 	UDPOverIPv4 = 20 + 8
 	UDPOverIPv6 = 40 + 8
 )
 
-// defaultQueue is small for a router and some 500 ms at 1 Mbit/s: a larger one
-// hides overload behind delay, a smaller one drops what a short burst sends.
+// defaultQueue is a small router's, and holds some 500 ms at 1 Mbit/s. Larger, and
+// an overloaded link shows as delay only; smaller, and it drops short bursts.
 const defaultQueue = 64 << 10
 
-// Config is the weather on a [Link]. The zero value is a perfect link: no
-// delay, no loss, no limit. Probabilities are from 0 (never) to 1 (always).
+// Config sets the network conditions on a [Link]. The zero value is a perfect
+// link: no delay, no loss, no limit. Probabilities are from 0 (never) to 1
+// (always), durations from 0 to a year.
 type Config struct {
-	// Delay is how long every datagram travels; Jitter is the most by which
-	// it is late beyond that, uniformly from 0 to Jitter, bounds included.
-	// Each datagram has its own jitter, so they may overtake one another.
+	// Delay is how long every datagram takes, one way. Jitter adds a delay of
+	// its own to each, uniformly distributed from 0 to Jitter, so that datagrams
+	// can overtake one another. The delay of a round trip is that of two links.
 	Delay, Jitter time.Duration
 
-	// Loss is the probability that a datagram is lost, whatever became of the
-	// one before it. Burst adds losses that come together.
+	// Loss is the probability that a datagram is lost, independent of all
+	// others. Burst adds losses that come in groups.
 	Loss  float64
 	Burst Burst
 
-	// Reorder is the probability that a datagram is held back by a further
-	// ReorderDelay, so that those sent after it overtake it.
+	// Reorder is the probability that a datagram is delayed by ReorderDelay
+	// more, so that datagrams sent after it arrive before it.
 	Reorder      float64
 	ReorderDelay time.Duration
 
 	// Duplicate is the probability that a datagram which is not lost arrives
-	// twice. The copy has its own jitter, reordering and damage.
+	// twice. Jitter, Reorder, Corrupt and Truncate apply to each copy on its own.
 	Duplicate float64
 
-	// Corrupt is the probability that one bit of a datagram is flipped, and
-	// Truncate that it is cut to a length from 0 to one byte less than it had.
+	// Corrupt is the probability that one random bit of a datagram is flipped,
+	// Truncate that it is cut to a random length from 0 to one byte less than
+	// it had. A UDP checksum stops nearly all of this on a real network; test
+	// with it if the receiver must survive hostile datagrams.
 	Corrupt, Truncate float64
 
-	// Rate is how many bytes leave a second, Overhead included; zero means
-	// without limit. Datagrams wait for their turn in a queue.
+	// Rate is the bandwidth in bytes a second, Overhead included; 0 means
+	// unlimited. Datagrams that arrive faster wait in a queue.
 	Rate int
 
-	// Queue is how many bytes may wait or be leaving, Overhead included, when
-	// there is a Rate; a datagram that does not fit is dropped (tail drop).
-	// One always fits into an empty queue. If zero, the default is 64 KiB. If
-	// negative, nothing waits.
+	// Queue is how many bytes the queue in front of Rate holds, Overhead and
+	// the datagram being transmitted included. A datagram that does not fit is
+	// dropped (tail drop); an empty queue takes one of any size. 0 means
+	// 64 KiB, a negative value no queue at all. Without a Rate it has no effect.
 	Queue int
 
-	// Overhead is how many bytes each datagram is longer on the wire; it
-	// counts for Rate and Queue. See [UDPOverIPv4].
+	// Overhead is how many bytes are added to the length of each datagram when
+	// Rate and Queue are applied: see [UDPOverIPv4].
 	Overhead int
 
-	// Blackouts are times when everything that is sent is lost. What was
-	// under way before still arrives.
+	// Blackouts are outages: everything sent within one of these windows is
+	// lost. What was sent before still arrives. They need not be in order.
 	Blackouts []Window
 }
 
-// Burst is a Gilbert-Elliott channel: a link that is good and bad in turns,
-// each for a random, exponentially distributed time. It starts good. When it
-// changes depends on the seed alone, not on what is sent. The zero value is off.
+// Burst makes losses come in groups, as on a radio link (a Gilbert-Elliott
+// channel): the link alternates between a good and a bad state, each lasting for a
+// random, exponentially distributed time. It starts in the good state. When the
+// state changes depends on the seed alone, not on what is sent. The zero value
+// turns it off.
 type Burst struct {
-	// MeanGood and MeanBad are how long a state lasts on average; both are at
-	// least a millisecond, or both zero.
+	// MeanGood and MeanBad are the average durations of the states, each from a
+	// millisecond to a year; both are zero if Burst is off.
 	MeanGood, MeanBad time.Duration
 
 	// LossGood and LossBad are the probabilities of loss in each state.
 	LossGood, LossBad float64
 }
 
-// A Window is the time from From, included, to To, excluded.
+// A Window is the time from From, included, to To, excluded, both counted from
+// the start of the simulation.
 type Window struct{ From, To time.Duration }
 
-// Stats counts what a [Link] has done. At any time
+// Stats counts what a [Link] has done with datagrams. At any time
 // Sent + Duplicated = Delivered + Lost + [Link.InFlight].
 type Stats struct {
-	Sent       int // calls of Send
-	Delivered  int // datagrams handed over by Receive, copies included
-	Lost       int // for whatever reason, the next three included
-	Duplicated int // copies made
+	Sent       int // datagrams sent, before any loss
+	Delivered  int // datagrams returned by Receive, duplicates included
+	Lost       int // for any reason, the three below included
+	Duplicated int // second copies made
 
 	LostInBurst    int // of Lost: in the bad state of Burst
-	LostInBlackout int // of Lost: sent in a blackout
-	LostInQueue    int // of Lost: no room in the queue
+	LostInBlackout int // of Lost: sent in a window of Blackouts
+	LostInQueue    int // of Lost: the queue was full
 
 	Reordered int // of Delivered: after one that was sent later
-	Corrupted int // put under way with a flipped bit, copies included
-	Truncated int // put under way cut short, copies included
+	Corrupted int // datagrams with a flipped bit, duplicates included
+	Truncated int // datagrams cut short, duplicates included
 
 	BytesSent, BytesDelivered int64 // without Overhead
 }
 
-// What says what happened to a datagram, for an observer.
+// What says what happened to a datagram, for an observer such as
+// [Link.Observe].
 type What uint8
 
-// The life of a datagram: Sent, then one of the losses, or Delivered. Each
-// copy under way may be Corrupted and Truncated before.
+// What happens to a datagram: it is Sent, then it is lost in one of four ways, or
+// it is Delivered. In between it may be Duplicated, and each copy Truncated and
+// Corrupted. The order is that of the calls.
 const (
-	Sent           What = iota // as it was sent
+	Sent           What = iota // with the bytes that were sent
 	Lost                       // by Loss or Burst.LossGood
 	LostInBurst                // by Burst.LossBad
-	LostInBlackout             // sent in a blackout
-	LostInQueue                // no room in the queue
-	Duplicated                 // a copy is under way as well
+	LostInBlackout             // sent in a window of Blackouts
+	LostInQueue                // the queue was full
+	Duplicated                 // a second copy was made
 	Truncated                  // with the bytes that are left
 	Corrupted                  // with the flipped bit
-	Delivered                  // as it arrived
+	Delivered                  // with the bytes that arrived
+	Unreachable                // in a Net: nobody has the address; it is lost
 )
 
 var whats = [...]string{"sent", "lost", "lost in burst", "lost in blackout", "lost in queue",
-	"duplicated", "truncated", "corrupted", "delivered"}
+	"duplicated", "truncated", "corrupted", "delivered", "unreachable"}
 
+// String returns the name in words, "lost in queue" for example.
 func (w What) String() string {
 	if int(w) < len(whats) {
 		return whats[w]
@@ -149,17 +138,18 @@ func (w What) String() string {
 	return fmt.Sprintf("What(%d)", uint8(w))
 }
 
-// Link carries datagrams in one direction. See [NewLink].
+// Link carries datagrams in one direction. It never asks for the time: every
+// call is told. Use [NewLink], and not from several goroutines at once.
 type Link struct {
 	cfg     Config
 	odds    odds
-	rng     rand.PCG // the fate of datagrams
-	weather rand.PCG // the lengths of good and bad times, apart from it
-	observe func(at time.Duration, what What, datagram []byte)
+	rng     rand.PCG // what becomes of datagrams
+	states  rand.PCG // how long the states of Burst last, apart from it
+	observe func(at time.Duration, h hop, what What, datagram []byte)
 	stats   Stats
 
 	last    time.Duration // of the latest Send or SetConfig
-	bad     bool          // the state of the burst process
+	bad     bool          // the state of Burst
 	turns   time.Duration // when that state ends
 	queue   []leaving     // what has not left yet is queue[gone:]
 	gone    int
@@ -186,26 +176,34 @@ type flight struct {
 	at       time.Duration
 	order    uint64 // breaks ties
 	number   int    // Stats.Sent when it was sent
+	hop      hop
 	datagram []byte // owned by the link
 }
+
+// hop says for whom a network carries a datagram. A link only keeps it.
+type hop struct{ from, to addressID }
 
 func (f flight) before(g flight) bool {
 	return f.at < g.at || f.at == g.at && f.order < g.order
 }
 
-// NewLink returns a link with the given weather. Links that are to differ need
-// seeds that differ; near ones will do.
+// NewLink returns a link with the given network conditions at time 0. Its random
+// numbers depend on seed alone: two links with the same seed lose the same
+// datagrams, two with different seeds (1 and 2, say) are independent.
+//
+// It panics if cfg has a value out of range, as does [Link.SetConfig].
 func NewLink(seed uint64, cfg Config) *Link {
 	seed = mix(seed)
-	l := &Link{rng: *rand.NewPCG(seed, 1), weather: *rand.NewPCG(seed, 2)}
+	l := &Link{rng: *rand.NewPCG(seed, 1), states: *rand.NewPCG(seed, 2)}
 	l.SetConfig(0, cfg)
 	return l
 }
 
-// SetConfig changes the weather for what is sent from now on. What is under
-// way keeps its fate, and what is in the queue leaves at the old rate, ahead of
-// all that follows. A new Burst starts in its good state; an equal one goes on.
-// The slice in cfg is copied.
+// SetConfig changes the network conditions for what is sent from now on. Nothing
+// changes for datagrams that were sent before; those in the queue leave at the
+// old rate, and before all that follow. A new Burst starts in its good state, an
+// equal one goes on. cfg.Blackouts is copied. It panics if now is earlier than in
+// the call before.
 func (l *Link) SetConfig(now time.Duration, cfg Config) {
 	cfg.check()
 	l.advance(now)
@@ -225,15 +223,20 @@ func (l *Link) SetConfig(now time.Duration, cfg Config) {
 	}
 }
 
-// Observe sets a function that is told everything that happens, as it happens,
-// for a transcript; nil for none. The datagram is valid during the call only
-// and must not be changed.
-func (l *Link) Observe(fn func(at time.Duration, what What, datagram []byte)) { l.observe = fn }
+// Observe sets a function that is called for everything that happens on the link,
+// as it happens, to log or count it; nil for none. The datagram is valid during
+// the call only and must not be changed.
+func (l *Link) Observe(fn func(at time.Duration, what What, datagram []byte)) {
+	l.observe = nil
+	if fn != nil {
+		l.observe = func(at time.Duration, _ hop, what What, datagram []byte) { fn(at, what, datagram) }
+	}
+}
 
 // Stats returns the counters.
 func (l *Link) Stats() Stats { return l.stats }
 
-// InFlight returns how many datagrams are under way.
+// InFlight returns how many datagrams are under way or in the queue.
 func (l *Link) InFlight() int { return len(l.flights) }
 
 // The random values of one datagram, and those of each of its two copies, which
@@ -255,14 +258,17 @@ const (
 	drawsOfCopy
 )
 
-// Send puts a datagram on the link at now, which must not be earlier than in
-// the call before. The bytes are copied, and all about them is decided here: in
-// order, whether they are lost in a blackout, in the queue, in a burst or for no
-// reason, then what becomes of the original and of its copy.
+// Send sends a datagram at time now, which must not be earlier than in the call
+// before, else it panics. The bytes are copied. What becomes of the datagram is
+// decided here, in this order: lost in an outage, in a full queue, in a burst or by
+// chance; then the damage and the delay of it and of its duplicate.
 //
-// Every datagram draws the same number of random values whatever the Config,
-// so that changing one setting does not reshuffle the fate under all others.
-func (l *Link) Send(now time.Duration, datagram []byte) {
+// Every datagram uses up the same number of random values whatever the Config, so
+// that a change of one setting (more loss, say) leaves what the others do to the
+// datagrams as it was.
+func (l *Link) Send(now time.Duration, datagram []byte) { l.send(now, datagram, hop{}) }
+
+func (l *Link) send(now time.Duration, datagram []byte, h hop) {
 	var draws [drawsOfFate + 2*drawsOfCopy]uint64
 	for i := range draws {
 		draws[i] = l.rng.Uint64()
@@ -270,34 +276,34 @@ func (l *Link) Send(now time.Duration, datagram []byte) {
 	l.advance(now)
 	l.stats.Sent++
 	l.stats.BytesSent += int64(len(datagram))
-	l.tell(now, Sent, datagram)
+	l.tell(now, h, Sent, datagram)
 
 	if l.blackout(now) {
 		l.stats.LostInBlackout++
-		l.lose(now, LostInBlackout, datagram)
+		l.lose(now, h, LostInBlackout, datagram)
 		return
 	}
 	left, ok := l.enqueue(now, len(datagram)+l.cfg.Overhead)
 	switch {
 	case !ok:
 		l.stats.LostInQueue++
-		l.lose(now, LostInQueue, datagram)
+		l.lose(now, h, LostInQueue, datagram)
 	case l.bad && l.odds.bad.hit(draws[drawBurst]):
 		l.stats.LostInBurst++
-		l.lose(now, LostInBurst, datagram)
+		l.lose(now, h, LostInBurst, datagram)
 	case !l.bad && l.odds.good.hit(draws[drawBurst]), l.odds.loss.hit(draws[drawLoss]):
-		l.lose(now, Lost, datagram)
+		l.lose(now, h, Lost, datagram)
 	default:
-		l.launch(now, left, datagram, draws[drawsOfFate:drawsOfFate+drawsOfCopy])
+		l.launch(now, left, datagram, h, draws[drawsOfFate:drawsOfFate+drawsOfCopy])
 		if l.odds.duplicate.hit(draws[drawDuplicate]) {
 			l.stats.Duplicated++
-			l.tell(now, Duplicated, datagram)
-			l.launch(now, left, datagram, draws[drawsOfFate+drawsOfCopy:])
+			l.tell(now, h, Duplicated, datagram)
+			l.launch(now, left, datagram, h, draws[drawsOfFate+drawsOfCopy:])
 		}
 	}
 }
 
-// Next returns when the next datagram arrives; ok reports whether there is one.
+// Next returns when the next datagram arrives; ok is false if none is under way.
 func (l *Link) Next() (at time.Duration, ok bool) {
 	if len(l.flights) == 0 {
 		return 0, false
@@ -305,17 +311,23 @@ func (l *Link) Next() (at time.Duration, ok bool) {
 	return l.flights[0].at, true
 }
 
-// Receive returns the next datagram that has arrived at now or before; ok
-// reports whether there is one. They come in the order of arrival, and in the
-// order in which they were put on the link if that is the same. The datagram
-// may be changed, and is valid until the next Receive on this link.
+// Receive returns the next datagram that has arrived at time now or before; ok is
+// false if there is none. Call it until then. Datagrams come in the order of their
+// arrival; those that arrive at the same time in the order in which they were
+// sent. The caller may change the datagram; it is valid until the next Receive on
+// this link.
 func (l *Link) Receive(now time.Duration) (datagram []byte, ok bool) {
+	_, datagram, ok = l.receive(now)
+	return datagram, ok
+}
+
+func (l *Link) receive(now time.Duration) (h hop, datagram []byte, ok bool) {
 	if l.out != nil {
 		l.free = append(l.free, l.out)
 		l.out = nil
 	}
 	if at, ok := l.Next(); !ok || at > now {
-		return nil, false
+		return hop{}, nil, false
 	}
 	f := l.flights.pop()
 	l.out = f.datagram
@@ -325,12 +337,12 @@ func (l *Link) Receive(now time.Duration) (datagram []byte, ok bool) {
 		l.stats.Reordered++
 	}
 	l.highest = max(l.highest, f.number)
-	l.tell(now, Delivered, f.datagram)
-	return f.datagram, true
+	l.tell(now, f.hop, Delivered, f.datagram)
+	return f.hop, f.datagram, true
 }
 
 // launch puts one copy under way that leaves the queue at left.
-func (l *Link) launch(now, left time.Duration, datagram []byte, draws []uint64) {
+func (l *Link) launch(now, left time.Duration, datagram []byte, h hop, draws []uint64) {
 	at := left + l.cfg.Delay + time.Duration(below(draws[drawJitter], uint64(l.cfg.Jitter)+1))
 	if l.odds.reorder.hit(draws[drawReorder]) {
 		at += l.cfg.ReorderDelay
@@ -339,15 +351,15 @@ func (l *Link) launch(now, left time.Duration, datagram []byte, draws []uint64) 
 	if len(b) > 0 && l.odds.truncate.hit(draws[drawTruncate]) {
 		b = b[:below(draws[drawLength], uint64(len(b)))]
 		l.stats.Truncated++
-		l.tell(now, Truncated, b)
+		l.tell(now, h, Truncated, b)
 	}
 	if len(b) > 0 && l.odds.corrupt.hit(draws[drawCorrupt]) {
 		bit := below(draws[drawBit], uint64(len(b))*8)
 		b[bit/8] ^= 1 << (bit % 8)
 		l.stats.Corrupted++
-		l.tell(now, Corrupted, b)
+		l.tell(now, h, Corrupted, b)
 	}
-	l.flights.push(flight{at: at, order: l.order, number: l.stats.Sent, datagram: b})
+	l.flights.push(flight{at: at, order: l.order, number: l.stats.Sent, hop: h, datagram: b})
 	l.order++
 }
 
@@ -394,7 +406,7 @@ func (l *Link) enqueue(now time.Duration, size int) (left time.Duration, ok bool
 	return left, true
 }
 
-// advance moves the time, and the burst process with it.
+// advance moves the time, and the state of Burst with it.
 func (l *Link) advance(now time.Duration) {
 	if now < l.last {
 		panic(fmt.Sprintf("simnet: time goes back from %v to %v", l.last, now))
@@ -410,7 +422,7 @@ func (l *Link) advance(now time.Duration) {
 		if l.bad {
 			mean = l.cfg.Burst.MeanBad
 		}
-		l.turns += exponential(l.weather.Uint64(), mean)
+		l.turns += exponential(l.states.Uint64(), mean)
 	}
 }
 
@@ -423,14 +435,14 @@ func (l *Link) blackout(now time.Duration) bool {
 	return false
 }
 
-func (l *Link) lose(now time.Duration, what What, datagram []byte) {
+func (l *Link) lose(now time.Duration, h hop, what What, datagram []byte) {
 	l.stats.Lost++
-	l.tell(now, what, datagram)
+	l.tell(now, h, what, datagram)
 }
 
-func (l *Link) tell(now time.Duration, what What, datagram []byte) {
+func (l *Link) tell(now time.Duration, h hop, what What, datagram []byte) {
 	if l.observe != nil {
-		l.observe(now, what, datagram)
+		l.observe(now, h, what, datagram)
 	}
 }
 
@@ -447,7 +459,7 @@ func (c *Config) check() {
 			panic(fmt.Sprintf("simnet: %v is not a duration from 0 to a year", d))
 		}
 	}
-	// The burst process is followed turn by turn, however long nothing is sent.
+	// The states of Burst are gone through one by one, however long nothing is sent.
 	if b := c.Burst; b != (Burst{}) && min(b.MeanGood, b.MeanBad) < time.Millisecond {
 		panic(fmt.Sprintf("simnet: Burst means of %v and %v, less than a millisecond", b.MeanGood, b.MeanBad))
 	}

@@ -572,7 +572,7 @@ func drawConfig(t *rapid.T) Config {
 }
 
 // Sent + Duplicated = Delivered + Lost + in flight, nothing arrives before it
-// could, and arrivals are in the order of Next, whatever the weather.
+// could, and arrivals are in the order of Next, whatever the conditions.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLink(rapid.Uint64().Draw(t, "seed"), drawConfig(t))
@@ -596,7 +596,7 @@ func TestConservation(t *testing.T) {
 					latest = max(latest, at)
 				}
 			},
-			"weather": func(t *rapid.T) {
+			"change": func(t *rapid.T) {
 				l.SetConfig(now, drawConfig(t))
 				latest = 0 // with less delay, new ones overtake
 			},

@@ -2,6 +2,7 @@ package simnet
 
 import (
 	"fmt"
+	"hash/fnv"
 	"testing"
 	"time"
 
@@ -126,6 +127,44 @@ func TestDueIsNotCalledWithoutReason(t *testing.T) {
 	require.Equal(t, []string{"1ms a sends x", "1ms b got x", "1ms b idle"}, *log)
 }
 
+// reach is an endpoint that calls another.
+type reach struct {
+	*toy
+	onReceive, onDue func()
+}
+
+func (r reach) Receive(datagram []byte) {
+	r.toy.Receive(datagram)
+	r.onReceive()
+}
+
+func (r reach) Due(send func([]byte)) {
+	r.toy.Due(send)
+	r.onDue()
+}
+
+func TestOneEndMayCallTheOther(t *testing.T) {
+	for when, want := range map[time.Duration][]string{
+		0:  {"0s b got x", "0s b sends answer", "0s a sends called", "0s a got answer", "0s a idle", "0s b got called"},
+		ms: {"0s b got x", "0s b sends answer", "0s a got answer", "0s a idle", "1ms a sends called", "1ms b got called"},
+	} {
+		_, a, b, log := newToys(Config{}, Config{})
+		b.answer = "answer"
+		call := func() { a.outbox, a.deadline = []string{"called"}, epoch.Add(when) }
+		p := NewPair(1, a.clock, a, reach{b, call, func() {}}, Config{}, Config{})
+		p.Send(AToB, []byte("x"))
+		p.RunUntil(func() bool { return len(*log) >= len(want) }, time.Second)
+		require.Equal(t, want, (*log)[:len(want)])
+	}
+
+	_, a, b, log := newToys(Config{}, Config{})
+	call := func() { a.outbox, a.deadline = []string{"called"}, epoch.Add(2*ms) }
+	b.deadline = epoch.Add(ms)
+	p := NewPair(1, a.clock, a, reach{b, func() {}, call}, Config{}, Config{})
+	p.RunUntil(func() bool { return len(*log) > 0 }, time.Second)
+	require.Equal(t, "2ms a sends called", (*log)[0])
+}
+
 func TestPassedDeadlineMeansNow(t *testing.T) {
 	p, a, _, log := newToys(Config{}, Config{})
 	p.Run(time.Second)
@@ -191,14 +230,14 @@ func TestNeverIdlePanics(t *testing.T) {
 	p, a, _, _ := newToys(Config{}, Config{})
 	a.deadline, a.stubborn = epoch.Add(ms), true
 	require.PanicsWithValue(t, "simnet: never idle: 10000 rounds at 1ms without time moving;"+
-		" a has deadline 1ms, arrival now false; b has deadline none, arrival now false; function scheduled now false",
+		" a: deadline 1ms; function scheduled now: false",
 		func() { p.Run(time.Second) })
 
 	p, a, b, _ := newToys(Config{}, Config{}) // no delay: they answer for ever
 	a.answer, b.answer = "x", "y"
 	p.Send(AToB, []byte("z"))
 	require.PanicsWithValue(t, "simnet: never idle: 10000 rounds at 0s without time moving;"+
-		" a has deadline none, arrival now true; b has deadline none, arrival now false; function scheduled now false",
+		" a: a datagram arrives; function scheduled now: false",
 		func() { p.Run(time.Second) })
 
 	p, _, _, _ = newToys(Config{}, Config{})
@@ -206,7 +245,7 @@ func TestNeverIdlePanics(t *testing.T) {
 	again = func() { p.At(p.Now(), again) }
 	again()
 	require.PanicsWithValue(t, "simnet: never idle: 10000 rounds at 0s without time moving;"+
-		" a has deadline none, arrival now false; b has deadline none, arrival now false; function scheduled now true",
+		" function scheduled now: true",
 		func() { p.Run(time.Second) })
 }
 
@@ -249,7 +288,7 @@ func TestDirectionsAreIndependent(t *testing.T) {
 	forth, back := play(1, true)
 	require.Empty(t, none)
 	require.Equal(t, alone, forth)
-	require.NotEqual(t, forth, back, "the same weather, but other draws")
+	require.NotEqual(t, forth, back, "the same conditions, but other draws")
 	next, _ := play(2, false)
 	require.NotEqual(t, forth, next)
 	require.NotEqual(t, back, next, "neighbouring seeds share no link")
@@ -272,7 +311,7 @@ func TestPairObserver(t *testing.T) {
 	require.Equal(t, "Direction(9)", Direction(9).String())
 }
 
-func TestWeatherChangesInMidRun(t *testing.T) {
+func TestConditionsChangeInMidRun(t *testing.T) {
 	p, _, _, _ := newToys(Config{}, Config{})
 	p.Every(100, time.Second, func() { p.Send(AToB, []byte("x")) })
 	p.At(time.Second, func() { p.Link(AToB).SetConfig(p.Now(), Config{Loss: 1}) })
@@ -297,4 +336,23 @@ func TestPairAllocatesNothingInSteadyState(t *testing.T) {
 	p.Every(60, time.Second, func() {})
 	p.Run(20 * time.Second)
 	require.Zero(t, testing.AllocsPerRun(50, func() { p.Run(p.Now() + time.Second) }))
+}
+
+// As TestTraceIsTheSameEverywhere, of a Pair: the order of what happens at one
+// instant is part of it.
+func TestPairTraceIsTheSameEverywhere(t *testing.T) {
+	p, a, b, log := newToys(storm, storm)
+	a.answer = "from a"
+	hash := fnv.New64a()
+	p.Observe(func(at time.Duration, d Direction, what What, datagram []byte) {
+		fmt.Fprintf(hash, "%d %v %v %x\n", at, d, what, datagram)
+	})
+	p.Every(30, time.Second, func() { p.Send(BToA, []byte("tick of b")) })
+	p.Every(20, time.Second, func() { b.outbox, b.deadline = []string{"one", "two"}, b.clock.t.Add(3*ms) })
+	p.Run(10 * time.Second)
+	for _, line := range *log {
+		fmt.Fprintln(hash, line)
+	}
+	require.Equal(t, 3578, len(*log))
+	require.Equal(t, uint64(0x596b0738ad8b24e6), hash.Sum64())
 }

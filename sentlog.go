@@ -6,15 +6,11 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits/internal/ring"
+	"github.com/ackbits/ackbits/internal/trim"
 )
 
-// Outcome is the fate of one datagram sent.
-type Outcome struct {
-	Sequence  uint16
-	Type      Type          // of a bundle: the inner type
-	Delivered bool          // false: presumed lost
-	RTT       time.Duration // from sending it to learning of its delivery; 0 for a lost one
-}
+// The log of datagrams that we sent: their numbers, when they were sent and what
+// became of them. Who writes outcomes into it, and when, is acknowledge.go's.
 
 const (
 	// rememberedSent is how many newer datagrams must have been sent before one
@@ -46,10 +42,10 @@ type stamp int64
 const (
 	stampBits = 3
 
-	fateMask  stamp = 0b011
-	undecided stamp = 0b000
-	delivered stamp = 0b001 // acknowledged, even if it was taken for lost before
-	lost      stamp = 0b010
+	outcomeMask stamp = 0b011
+	undecided   stamp = 0b000
+	delivered   stamp = 0b001 // acknowledged, even if it was taken for lost before
+	lost        stamp = 0b010
 
 	carriesEvents stamp = 0b100
 )
@@ -59,8 +55,8 @@ func (s stamp) sentAt() int64 { return int64(s) >> stampBits }
 // sentLog numbers the datagrams that leave and remembers the newest of them. It
 // counts in int64; lookup is the one place that deals with the wire's 16 bits.
 //
-// Invariant: first <= open <= count, every number before open has its fate, and
-// a fate does not change, but for a lost datagram whose acknowledgement comes
+// Invariant: first <= open <= count, every number before open has its outcome, and
+// that does not change, but for a lost datagram whose acknowledgement comes
 // late (I2).
 type sentLog struct {
 	first int64 // the oldest remembered
@@ -78,15 +74,15 @@ type sentLog struct {
 	top   int64
 	known uint64
 
-	most peak // in flight, from one that was acknowledged just now to the newest
+	most trim.Peak // in flight, from one that was acknowledged just now to the newest
 }
 
 // losses says how much room the log of what was sent should keep for the next loss.
 // It lies apart, since few datagrams touch it.
 type losses struct {
-	reach      peak  // from a datagram that was taken for lost to the newest
-	until      int64 // the time until which another must be expected
-	sentAtTrim int64 // how many datagrams had been sent at the last trim
+	reach      trim.Peak // from a datagram that was taken for lost to the newest
+	until      int64     // the time until which another must be expected
+	sentAtTrim int64     // how many datagrams had been sent at the last trim
 }
 
 func (s *sentLog) init(outcomes bool) {
@@ -103,22 +99,26 @@ func (s *sentLog) full() bool { return s.count-s.first == int64(len(s.stamps)) }
 // mayForgetOldest reports whether the oldest is delivered. open may not have come
 // past it yet.
 func (s *sentLog) mayForgetOldest() bool {
-	return *s.stamps.At(s.first)&fateMask == delivered
+	return *s.stamps.At(s.first)&outcomeMask == delivered
 }
 
 // add numbers a datagram. It forgets the oldest if there is no room.
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
 	if s.full() {
-		s.first++
-		s.open = max(s.open, s.first) // nobody had looked at its fate yet
+		s.forgetOldest()
 	}
 	*s.stamps.At(s.count) = stamp(now << stampBits)
 	if s.types != nil {
 		*s.types.At(s.count) = t
 	}
-	seq = uint16(s.count)
 	s.count++
-	return seq
+	return uint16(s.count - 1)
+}
+
+// forgetOldest makes room for one. Its outcome may not have been looked at yet.
+func (s *sentLog) forgetOldest() {
+	s.first++
+	s.open = max(s.open, s.first)
 }
 
 // resize changes how many datagrams can be remembered, forgetting the oldest
@@ -129,6 +129,14 @@ func (s *sentLog) resize(n int) {
 	s.stamps = s.stamps.Resized(n, s.first, s.count)
 	if s.types != nil {
 		s.types = s.types.Resized(n, s.first, s.count)
+	}
+}
+
+// freeIfDecided gives back all memory once every datagram has its outcome. Nothing
+// more may be sent.
+func (s *sentLog) freeIfDecided() {
+	if s.open == s.count {
+		s.stamps, s.types = nil, nil
 	}
 }
 
@@ -165,51 +173,3 @@ func (s *sentLog) news(ack int64, ackBits uint64) (ackNew bool, bitsNew uint64) 
 
 // oldest returns the highest bit of a set of acknowledgements.
 func oldest(ackBits uint64) int { return bits.Len64(ackBits) - 1 }
-
-// outcomeQueue holds outcomes that were not fetched yet. It is bounded, for a
-// caller that never fetches them.
-type outcomeQueue struct {
-	ring       ring.Ring[Outcome]
-	first, end int64
-	most       peak
-}
-
-// maxOutcomes is how many wait at most: at 60 datagrams a second, for 17
-// seconds. More would serve nobody who fetches them at all.
-const (
-	maxOutcomes = 1024
-	minOutcomes = 8
-)
-
-// push appends an outcome, and reports whether the oldest had to go.
-func (q *outcomeQueue) push(o Outcome) (dropped bool) {
-	n := len(q.ring)
-	if q.end-q.first == int64(n) {
-		if n == maxOutcomes {
-			q.first++
-			dropped = true
-		} else {
-			q.ring = q.ring.Resized(max(2*n, minOutcomes), q.first, q.end)
-		}
-	}
-	*q.ring.At(q.end) = o
-	q.end++
-	q.most.note(int(q.end - q.first))
-	return dropped
-}
-
-func (q *outcomeQueue) pop() (Outcome, bool) {
-	if q.first == q.end {
-		return Outcome{}, false
-	}
-	o := *q.ring.At(q.first)
-	q.first++
-	return o, true
-}
-
-// trim gives back memory that was not needed lately.
-func (q *outcomeQueue) trim(busy bool) {
-	if n := roomFor(q.most.room(int(q.end-q.first), modestEvents, busy), minOutcomes); n < len(q.ring) {
-		q.ring = q.ring.Resized(n, q.first, q.end)
-	}
-}

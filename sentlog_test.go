@@ -1,12 +1,12 @@
 package ackbits
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"testing"
 	"time"
 
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -73,12 +73,12 @@ func TestStampKeepsTheTimeBesideTheState(t *testing.T) {
 	s.add(TypeSnapshot, now)
 	require.Equal(t, TypeSnapshot, *s.types.At(0))
 	stamp := s.stamps.At(0)
-	require.Equal(t, undecided, *stamp&fateMask)
+	require.Equal(t, undecided, *stamp&outcomeMask)
 	*stamp |= lost | carriesEvents
 	require.Equal(t, now, stamp.sentAt())
-	*stamp = *stamp&^fateMask | delivered
+	*stamp = *stamp&^outcomeMask | delivered
 	require.Equal(t, now, stamp.sentAt())
-	require.Equal(t, delivered, *stamp&fateMask)
+	require.Equal(t, delivered, *stamp&outcomeMask)
 	require.NotZero(t, *stamp&carriesEvents)
 }
 
@@ -99,13 +99,13 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 		{256, 256, undecided, true, "the oldest is undecided"},
 		{512, 512, lost, false, "the oldest has its fate"},
 	} {
-		c := channel{lossDelay: math.MaxInt64, sent: *sentSoFar(1000)}
-		c.sent.resize(tc.size)
-		c.sent.first = c.sent.count - int64(tc.remembered)
-		*c.sent.stamps.At(c.sent.first) |= tc.oldest
+		c := channel{sender: sender{lossDelay: math.MaxInt64, log: *sentSoFar(1000)}}
+		c.sender.log.resize(tc.size)
+		c.sender.log.first = c.sender.log.count - int64(tc.remembered)
+		*c.sender.log.stamps.At(c.sender.log.first) |= tc.oldest
 		var h Header
-		c.assign(&h, TypeInput, 0)
-		require.Equal(t, tc.want, len(c.sent.stamps) > tc.size, "%d of %d: %s", tc.remembered, tc.size, tc.because)
+		c.nextHeader(&h, TypeInput, 0)
+		require.Equal(t, tc.want, len(c.sender.log.stamps) > tc.size, "%d of %d: %s", tc.remembered, tc.size, tc.because)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestLogOfAcknowledgedDatagramsStaysSmall(t *testing.T) {
 		c.Receive(Header{Type: TypeInput, Sequence: n, Ack: n}, nil)
 	}
 	require.EqualValues(t, 1000, c.Stats().Delivered)
-	require.Len(t, c.sent.stamps, minRememberedSent)
+	require.Len(t, c.sender.log.stamps, minRememberedSent)
 }
 
 // An acknowledgement that comes later than the verdict must still find its
@@ -138,19 +138,19 @@ func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 		{lost, false, sentAt, false},
 		{delivered | carriesEvents, false, sentAt, false},
 	} {
-		c := channel{sent: *sentSoFar(1000)}
-		oldest := c.sent.count - rememberedSent
-		c.outbox.cargo.load(oldest, 0, 0, true)
-		c.sent.first, c.sent.open = oldest, c.sent.count
-		*c.sent.stamps.At(oldest) = stamp(sentAt<<stampBits) | tc.stamp
-		c.outbox.add(nil)
-		c.outbox.fresh++
-		c.outbox.noteRun(0, 0, 1, uint16(oldest), &c.sent)
+		s := sender{log: *sentSoFar(1000)}
+		oldest := s.log.count - rememberedSent
+		s.outbox.log.index.note(oldest, 0, 0, true)
+		s.log.first, s.log.open = oldest, s.log.count
+		*s.log.stamps.At(oldest) = stamp(sentAt<<stampBits) | tc.stamp
+		s.outbox.add(nil)
+		s.outbox.fresh++
+		s.noteRun(0, 0, 1, uint16(oldest))
 		if tc.delivered {
-			c.outbox.get(0).delivered = true
-			c.outbox.base++
+			s.outbox.get(0).delivered = true
+			s.outbox.base++
 		}
-		require.Equal(t, tc.want, c.awaited(oldest, tc.now), tc)
+		require.Equal(t, tc.want, s.awaited(oldest, tc.now), tc)
 	}
 }
 
@@ -281,93 +281,6 @@ func TestOldestIsTheHighestBit(t *testing.T) {
 	}
 }
 
-func TestOutcomesBeyond1024PushOutTheOldest(t *testing.T) {
-	var q outcomeQueue
-	for i := range 1024 {
-		require.False(t, q.push(Outcome{Sequence: uint16(i)}))
-	}
-	require.True(t, q.push(Outcome{Sequence: 1024}))
-	for i := 1; i <= 1024; i++ {
-		o, ok := q.pop()
-		require.True(t, ok)
-		require.Equal(t, uint16(i), o.Sequence)
-	}
-	o, ok := q.pop()
-	require.False(t, ok)
-	require.Zero(t, o)
-}
-
-func TestOutcomeQueueTakesNoMemoryUntilItIsUsedAndAfter(t *testing.T) {
-	var q outcomeQueue
-	require.Zero(t, cap(q.ring))
-	for range 100 {
-		q.push(Outcome{})
-	}
-	q.trim(false)
-	require.Len(t, q.ring, 128, "100 wait")
-	for range 100 {
-		q.pop()
-	}
-	q.trim(false)
-	require.Len(t, q.ring, 128, "100 waited a moment ago")
-	q.trim(false)
-	require.Len(t, q.ring, 128, "and in the period before")
-	q.trim(false)
-	require.Empty(t, q.ring)
-	q.push(Outcome{Sequence: 7})
-	o, ok := q.pop()
-	require.True(t, ok)
-	require.Equal(t, uint16(7), o.Sequence)
-}
-
-// The dumb model: a slice.
-func TestOutcomeQueueIsASlice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var q outcomeQueue
-		var model []Outcome
-		next := uint16(0)
-		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			switch rapid.IntRange(0, 4).Draw(t, "action") {
-			case 0, 1:
-				for range rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(900, 1100)).Draw(t, "pushes") {
-					o := Outcome{Sequence: next, Type: Type(next), Delivered: next%2 == 0, RTT: time.Duration(next)}
-					next++
-					require.Equal(t, len(model) == 1024, q.push(o))
-					model = append(model, o)
-					model = model[max(0, len(model)-1024):]
-				}
-			case 2, 3:
-				for range rapid.IntRange(0, 1200).Draw(t, "pops") {
-					o, ok := q.pop()
-					require.Equal(t, len(model) > 0, ok)
-					if !ok {
-						break
-					}
-					require.Equal(t, model[0], o)
-					model = model[1:]
-				}
-			case 4:
-				q.trim(false)
-			}
-			require.LessOrEqual(t, len(q.ring), 1024)
-		}
-	})
-}
-
-func TestOutcomesCostNoAllocationOnceWarm(t *testing.T) {
-	var q outcomeQueue
-	round := func() {
-		for range 1100 {
-			q.push(Outcome{})
-		}
-		for range 1024 {
-			q.pop()
-		}
-	}
-	round()
-	require.Zero(t, testing.AllocsPerRun(5, round), fmt.Sprint(len(q.ring)))
-}
-
 // Memory is given back every few seconds, but not that of a datagram whose late
 // acknowledgement would still deliver an event.
 func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
@@ -378,7 +291,7 @@ func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 		p.emit(TypeInput)
 		p.advance(10 * ms)
 	}
-	require.Greater(t, p.now(), time.Duration(trimPeriod))
+	require.Greater(t, p.now(), time.Duration(trim.Period))
 	p.ack(0, 0)
 	p.wantInFlight(0)
 }
@@ -389,7 +302,7 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 	for range 300 { // not acknowledged at once: more is remembered
 		p.emit(TypeInput)
 	}
-	require.Len(t, p.s.channel.sent.stamps, 512)
+	require.Len(t, p.s.channel.sender.log.stamps, 512)
 	for first := uint16(0); first < 300; first += 25 {
 		p.ack(first+24, 1<<24-1)
 	}
@@ -398,7 +311,7 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 		k := p.emit(TypeInput)
 		p.ack(k.Sequence, 0)
 	}
-	require.Len(t, p.s.channel.sent.stamps, 2*modestEvents)
+	require.Len(t, p.s.channel.sender.log.stamps, 2*trim.ModestElements)
 
 	p.fetchOutcomes()
 	p.outcomes = nil
@@ -406,29 +319,6 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 	p.sleep(time.Hour) // for the first verdict: all before it are long forgotten
 	p.wantOutcome(Outcome{Sequence: k.Sequence, Type: TypeInput})
 	p.wantNoOutcome()
-}
-
-func TestOutcomesSurviveThatTheirQueueShrinks(t *testing.T) {
-	var q outcomeQueue
-	for n := range uint16(100) {
-		q.push(Outcome{Sequence: n})
-	}
-	for range 100 {
-		q.pop()
-	}
-	q.push(Outcome{Sequence: 0})
-	for range 3 {
-		q.trim(false)
-	}
-	require.Len(t, q.ring, minOutcomes)
-	for n := uint16(1); n < 100; n++ {
-		q.push(Outcome{Sequence: n})
-	}
-	for n := range uint16(100) {
-		o, ok := q.pop()
-		require.True(t, ok)
-		require.Equal(t, n, o.Sequence)
-	}
 }
 
 // What was in flight in a busy moment is given back, wherever that ends between
@@ -452,7 +342,7 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 			clock.Advance(ms)
 		}
 		require.Zero(t, c.Stats().Lost)
-		require.LessOrEqual(t, len(c.sent.stamps), rememberedSent)
+		require.LessOrEqual(t, len(c.sender.log.stamps), rememberedSent)
 	}
 }
 
@@ -473,7 +363,7 @@ func TestLogOfAnOutageIsGivenBack(t *testing.T) {
 			c.NextHeader(TypeInput)
 			clock.Advance(ms)
 		}
-		require.GreaterOrEqual(t, len(c.sent.stamps), 1024)
+		require.GreaterOrEqual(t, len(c.sender.log.stamps), 1024)
 		for now := range tc.time {
 			if now%tc.every == 0 {
 				h, _ := c.NextHeader(tc.kind)
@@ -481,7 +371,7 @@ func TestLogOfAnOutageIsGivenBack(t *testing.T) {
 			}
 			clock.Advance(ms)
 		}
-		require.Equal(t, tc.room, len(c.sent.stamps), tc)
+		require.Equal(t, tc.room, len(c.sender.log.stamps), tc)
 	}
 }
 
@@ -501,9 +391,9 @@ func TestLogKeepsRoomForTheNextLoss(t *testing.T) {
 	for range 60 * 60 {
 		step(true)
 	}
-	require.Len(t, c.sent.stamps, rememberedSent)
+	require.Len(t, c.sender.log.stamps, rememberedSent)
 	for range 3 * 60 { // up to the next trim
 		step(true)
 	}
-	require.Len(t, c.sent.stamps, minRememberedSent)
+	require.Len(t, c.sender.log.stamps, minRememberedSent)
 }

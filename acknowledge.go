@@ -1,0 +1,179 @@
+package ackbits
+
+import (
+	"math"
+	"time"
+)
+
+// What became of our datagrams: what the peer acknowledges and what time decides
+// (I2). These are methods of the sending half; the log that they write to is
+// sentlog.go's, the queue of outcomes outcome.go's.
+
+// acknowledge reads the acknowledgements of a valid datagram (R3), and reports
+// whether an event may be due earlier because of them. One of a sequence that was
+// never sent, or is no longer remembered, says nothing, and if that is ack itself,
+// its bits say nothing either: they lie further back. Nor does a header say anything
+// that repeats the one before.
+func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
+	ackBits := h.AckBits
+	if !h.Wide {
+		ackBits &= math.MaxUint32
+	}
+	log := &s.log
+	ack, ok := log.lookup(h.Ack)
+	if !ok || !log.remembered(ack) || ack == log.top && ackBits&^log.known == 0 {
+		return false
+	}
+	if log.top < 0 && h.Ack == math.MaxUint16 && ackBits == 0 {
+		return false // the peer's way to say that it has received nothing
+	}
+	top := log.top
+	ackNew, ackBits := log.news(ack, ackBits)
+	news, settled := false, 0
+	if ackBits != 0 {
+		news, settled = s.acknowledgeBits(ack, ackBits, top, now)
+	}
+	if ackNew {
+		first, n := s.confirm(ack, now)
+		settled += n
+		if first {
+			// Only ack itself gives a sample: the bits would add the time for
+			// which the peer had nothing to send (R4, RFC 9002 section 5.1).
+			s.path.sample(now - log.stamps.At(ack).sentAt())
+			news = true
+		}
+	}
+	if settled > 0 {
+		s.stats.EventsDelivered += uint64(settled)
+		if s.outbox.advance() {
+			s.oldestAt = now
+			sooner = s.budget.rate != 0 // the oldest may be owed a copy
+		}
+		sooner = sooner || s.outbox.freshDue()
+	}
+	if news && s.rule.acknowledged(log, &s.path, now) {
+		sooner = true
+	}
+	return sooner
+}
+
+// acknowledgeBits reads the bits before ack, the oldest datagram first. Those before
+// top were named by no header before, though newer ones were: they were overtaken.
+func (s *sender) acknowledgeBits(ack int64, ackBits uint64, top, now int64) (news bool, settled int) {
+	for ackBits != 0 {
+		bit := oldest(ackBits)
+		ackBits &^= 1 << bit
+		number := ack - 1 - int64(bit)
+		first, n := s.confirm(number, now)
+		settled += n
+		news = news || first
+		if first && number < top {
+			s.rule.reordered(number, &s.path)
+		}
+	}
+	return news, settled
+}
+
+// confirm takes a datagram as delivered, and reports whether it was not known
+// as such, and how many events that settles.
+func (s *sender) confirm(number int64, now int64) (first bool, events int) {
+	if !s.log.remembered(number) {
+		return false, 0
+	}
+	stamp := s.log.stamps.At(number)
+	switch *stamp & outcomeMask {
+	case delivered:
+		return false, 0
+	case lost:
+		s.stats.LateAcks++
+	default:
+		s.stats.Delivered++
+		if s.log.types != nil {
+			s.report(number, Outcome{Delivered: true, RTT: time.Duration(now - stamp.sentAt())})
+		}
+	}
+	*stamp = *stamp&^outcomeMask | delivered
+	s.log.most.Note(int(s.log.count - number))
+	if *stamp&carriesEvents != 0 {
+		if run, ok := s.outbox.log.index.of(number); ok {
+			events = s.outbox.deliver(run, uint16(number))
+		}
+	}
+	return true, events
+}
+
+// makeRoom lets the log of what was sent grow if the oldest datagram, which is not
+// delivered, must still be remembered, up to a bound: there it is taken for lost
+// early, since no acknowledgement can name it when the next one is sent.
+func (s *sender) makeRoom(now int64) {
+	n := len(s.log.stamps)
+	switch {
+	case n >= rememberedSent && !s.awaited(s.log.first, now):
+	case n < maxRememberedSent:
+		s.log.resize(2 * n)
+	case s.log.open == s.log.first:
+		s.lose(now)
+	}
+}
+
+// awaited reports whether a datagram must be remembered however many are sent
+// after it.
+func (s *sender) awaited(number, now int64) bool {
+	switch stamp := *s.log.stamps.At(number); stamp & outcomeMask {
+	case undecided:
+		return true
+	case lost:
+		if stamp&carriesEvents != 0 && now-stamp.sentAt() < lateMemory {
+			run, ok := s.outbox.log.index.of(number)
+			return ok && s.outbox.log.awaits(run, uint16(number), s.outbox.base)
+		}
+	}
+	return false
+}
+
+// judge takes the datagrams whose acknowledgement is overdue for lost (R9). Time
+// alone decides: that later datagrams were acknowledged may be reordering.
+func (s *sender) judge(now int64) {
+	if now >= s.judgeAt {
+		s.judgeOldest(now)
+	}
+}
+
+// judgeOldest notes when judge can next have something to do, whatever becomes
+// of the round trip time until then.
+func (s *sender) judgeOldest(now int64) {
+	patience := saturatingAdd(s.lossDelay, s.path.rtt.Smoothed())
+	for s.log.open < s.log.count {
+		stamp := *s.log.stamps.At(s.log.open)
+		if stamp&outcomeMask != undecided {
+			s.log.open++
+		} else if now-stamp.sentAt() >= patience {
+			s.lose(now)
+		} else {
+			s.judgeAt = saturatingAdd(stamp.sentAt(), s.lossDelay)
+			return
+		}
+	}
+	s.judgeAt = saturatingAdd(now, s.lossDelay)
+}
+
+// lose takes the oldest undecided datagram for lost.
+func (s *sender) lose(now int64) {
+	*s.log.stamps.At(s.log.open) |= lost
+	s.losses.reach.Note(int(s.log.count - s.log.open))
+	s.losses.until = saturatingAdd(now, lossyFor)
+	s.stats.Lost++
+	if s.log.types != nil {
+		s.report(s.log.open, Outcome{})
+	}
+	s.log.open++
+}
+
+// report queues the outcome of a datagram.
+func (s *sender) report(number int64, o Outcome) {
+	o.Sequence = uint16(number)
+	o.Type = *s.log.types.At(number)
+	if s.outcomes.push(o) {
+		s.stats.OutcomesDropped++
+	}
+}

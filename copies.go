@@ -1,0 +1,106 @@
+package ackbits
+
+import "math"
+
+// When copies of an event go: the questions that the sending half asks, and the
+// protocol's own answers, which go by a fixed delay. Config.Adaptive chooses the
+// answers of adaptive.go instead. How the copies are packed is sender.go's.
+
+// copyRule decides when an event is sent again and how many proactive copies it
+// gets. A sender has one, chosen in init, and asks nothing about which one it is. The
+// rule is told what the questions need and keeps nothing of it.
+type copyRule interface {
+	// plan returns the proactive copies of an event that is now sent for the first
+	// time.
+	plan() copyPlan
+	// proactiveAt returns when the next proactive copy of an event may go in such a
+	// datagram; its plan has one.
+	proactiveAt(e *pending, in carrier) int64
+	// presumeLost says whether the last copy of an event must be presumed lost by
+	// now, and if so, gives the event the plan that follows. overtaken says that a
+	// datagram is acknowledged that was sent after the last copy, and the copy's is
+	// not.
+	presumeLost(e *pending, overtaken bool, p *path, now int64) cause
+	// presumeLostAt returns when presumeLost will say so, if nothing is
+	// acknowledged until then.
+	presumeLostAt(e *pending, overtaken bool, p *path) int64
+
+	// timedOut notes that events were just presumed lost by timeout.
+	timedOut(p *path, now int64)
+	// carrierSent notes that an application datagram was sent, which could carry
+	// events. Each of the notes from here on reports whether a copy may now be due
+	// earlier than the answers said so far.
+	carrierSent(now int64) (sooner bool)
+	// acknowledged notes that the peer acknowledged datagrams for the first time;
+	// what became of each is in the log, the newest sample in the path.
+	acknowledged(log *sentLog, p *path, now int64) (sooner bool)
+	// reordered notes that a datagram was acknowledged by bit, and for the first
+	// time, after newer ones were.
+	reordered(number int64, p *path)
+}
+
+// window says when new events may be sent for the first time: from a time on, while
+// fewer than so many bytes of events are in flight (outbox.inFlight). It is data, not
+// a question, because it is looked at in every call.
+type window struct {
+	from  int64
+	bytes int
+}
+
+// cause is why a copy is presumed lost.
+type cause uint8
+
+const (
+	notLost      cause = iota
+	byOvertaking       // datagrams that were sent later arrived
+	byTimeout
+)
+
+// copyPlan says how many proactive copies of an event are left, those which go before
+// a loss is known, and in the low bits of far, which of them go far from the one
+// before. The zero value plans none.
+type copyPlan struct{ left, far uint8 }
+
+// near and distant report how the next copy goes, if there is one.
+func (p copyPlan) near() bool    { return p.left > 0 && p.far&1 == 0 }
+func (p copyPlan) distant() bool { return p.left > 0 && p.far&1 != 0 }
+
+// spend takes the next copy off the plan.
+func (p *copyPlan) spend() {
+	if p.left > 0 {
+		p.left--
+		p.far >>= 1
+	}
+}
+
+// carrier says what kind of datagram takes events along.
+type carrier bool
+
+const (
+	ownDatagram carrier = false
+	bundle      carrier = true
+)
+
+// fixedRule is the protocol's (section 5.3): an event goes again when delay has passed
+// since its last copy, without proactive copies.
+type fixedRule struct{ delay int64 }
+
+func (*fixedRule) plan() copyPlan { return copyPlan{} }
+
+func (*fixedRule) proactiveAt(*pending, carrier) int64 { return math.MaxInt64 }
+
+func (r *fixedRule) presumeLost(e *pending, _ bool, _ *path, now int64) cause {
+	if now-e.last < r.delay {
+		return notLost
+	}
+	return byTimeout
+}
+
+func (r *fixedRule) presumeLostAt(e *pending, _ bool, _ *path) int64 {
+	return saturatingAdd(e.last, r.delay)
+}
+
+func (*fixedRule) timedOut(*path, int64)                    {}
+func (*fixedRule) carrierSent(int64) bool                   { return false }
+func (*fixedRule) acknowledged(*sentLog, *path, int64) bool { return false }
+func (*fixedRule) reordered(int64, *path)                   {}

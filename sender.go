@@ -1,0 +1,409 @@
+package ackbits
+
+import (
+	"math"
+	"time"
+
+	"github.com/ackbits/ackbits/internal/trim"
+)
+
+// The sending half of a channel: it numbers our datagrams, packs events into them
+// when its copyRule says so, and reads in the peer's acknowledgements what became of
+// both (acknowledge.go). What the peer sends besides is receiver.go's; bytes on the
+// wire, heartbeats and the end are for the owner to see to.
+
+// sender is that half. What every datagram touches comes first; see channel.
+type sender struct {
+	rule     copyRule // when copies go
+	judgeAt  int64    // no datagram sent can be taken for lost before
+	oldestAt int64    // when the oldest undelivered event became the oldest
+	log      sentLog  // our datagrams
+	path     path
+	stats    senderStats
+	window   window // and first copies
+	budget   budget // how many bytes of further copies a second
+	outbox   outbox // our events
+	outcomes outcomeQueue
+	losses   losses
+
+	asOf           int64 // what was due at this time is collected
+	patience       int64 // until a copy that is sent now may call for another
+	lossDelay      int64
+	maxEvent       int
+	maxUndelivered int
+}
+
+// senderStats are the counters of this half; see Stats.
+type senderStats struct {
+	DatagramsSent, BytesSent                   uint64
+	Delivered, Lost, LateAcks, OutcomesDropped uint64
+	EventsSent, EventsResent, EventsAhead      uint64
+	EventsDelivered                            uint64
+}
+
+// init takes a Config that was completed.
+func (s *sender) init(cfg *Config) {
+	if cfg.Adaptive {
+		s.rule = &adaptiveRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
+	} else {
+		s.rule = &fixedRule{delay: int64(cfg.ResendDelay)}
+		s.patience = int64(cfg.ResendDelay)
+	}
+	s.window.bytes = math.MaxInt
+	s.lossDelay = int64(cfg.LossDelay)
+	s.judgeAt = s.lossDelay
+	s.maxEvent = cfg.MaxEvent
+	s.maxUndelivered = nearSpan + cfg.Backlog
+	s.budget.rate = int64(cfg.EventRate)
+	s.log.init(cfg.Outcomes)
+}
+
+// room returns how many events may be queued.
+func (s *sender) room() int { return s.maxUndelivered - s.outbox.undelivered }
+
+// number gives a datagram of type t that leaves now its sequence.
+func (s *sender) number(t Type, now int64) (seq uint16) {
+	if s.log.full() && !s.log.mayForgetOldest() {
+		s.makeRoom(now)
+	}
+	s.stats.DatagramsSent++
+	return s.log.add(t, now)
+}
+
+// halfway reports whether the next datagram would be half of all sequences after
+// the newest one acknowledged: from there on an old acknowledgement might name a
+// datagram of a turn later, and count its events as delivered (R8).
+func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
+
+// freshDue reports whether an event may be sent now for the first time.
+func (s *sender) freshDue(now int64) bool {
+	return s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes && now >= s.window.from
+}
+
+// owedEvery is how often the oldest undelivered event is sent again whatever the
+// budget says (R8). Rarer, and a small budget would end sessions by their stall
+// timeout; more often, and it would be none.
+const owedEvery = int64(time.Second)
+
+// copyDue reports whether a further copy of an event is due and may be sent; the
+// budget holds back copies only, and the oldest event not for long.
+func (s *sender) copyDue() bool {
+	o := &s.outbox
+	return o.due.n > 0 && (s.asOf >= s.budget.allowedAt() ||
+		o.due.has(uint16(o.base)) && s.asOf >= saturatingAdd(o.get(o.base).last, owedEvery))
+}
+
+// owedAt returns when a copy of the oldest event is due that the budget does not
+// hold back; it must have been sent.
+func (s *sender) owedAt() int64 {
+	o := &s.outbox
+	e := o.get(o.base)
+	at := saturatingAdd(e.last, owedEvery)
+	if !o.due.has(uint16(o.base)) {
+		at = max(at, s.presumeLostAt(e))
+	}
+	return at
+}
+
+// presumeLostAt returns when the last copy of an event will be presumed lost.
+func (s *sender) presumeLostAt(e *pending) int64 {
+	return s.rule.presumeLostAt(e, s.overtaken(e), &s.path)
+}
+
+// eventsDue reports whether an event is due.
+func (s *sender) eventsDue(now int64) bool {
+	s.collect(now, ownDatagram)
+	return s.copyDue() || s.freshDue(now)
+}
+
+// fits reports whether the oldest due event may go in a list of so many bytes.
+func (s *sender) fits(limit int, in carrier, now int64) bool {
+	s.collect(now, in)
+	o := &s.outbox
+	number := o.fresh
+	if s.copyDue() {
+		number = o.lowestDue()
+	} else if !s.freshDue(now) {
+		return false
+	}
+	return o.get(number).fits(listOverhead, min(limit, maxListSize), in)
+}
+
+// collect marks the events of which a further copy is due now in such a datagram;
+// copyDue goes by that time.
+func (s *sender) collect(now int64, in carrier) {
+	s.asOf = now
+	o := &s.outbox
+	if o.log.planned {
+		s.collectPlanned(&o.log.near, false, now, in)
+		s.collectPlanned(&o.log.far, true, now, in)
+	}
+	timedOut := false
+	for cursor := &o.log.retransmits; ; cursor.skip++ {
+		number, e := o.lastCopy(cursor)
+		if e == nil {
+			break
+		}
+		cause := s.rule.presumeLost(e, s.overtaken(e), &s.path, now)
+		if cause == notLost {
+			break
+		}
+		timedOut = timedOut || cause == byTimeout
+		o.log.planned = o.log.planned || e.plan.left > 0
+		e.noteRetransmit()
+		e.proactive = false
+		o.due.add(uint16(number))
+	}
+	if timedOut {
+		s.rule.timedOut(&s.path, now)
+	}
+}
+
+// collectPlanned marks the events of which a proactive copy is due, near the last one
+// or far from it.
+func (s *sender) collectPlanned(cursor *cursor, far bool, now int64, in carrier) {
+	o := &s.outbox
+	for ; ; cursor.skip++ {
+		number, e := o.nextPlanned(cursor, far)
+		if e == nil || now < s.rule.proactiveAt(e, in) || !s.budget.spare(o.due.n, now) {
+			return
+		}
+		e.proactive = true
+		o.due.add(uint16(number))
+	}
+}
+
+// overtaken reports whether a datagram is acknowledged that was sent after the one
+// with the last copy of an event.
+func (s *sender) overtaken(e *pending) bool {
+	number, ok := s.log.lookup(s.outbox.log.runs.At(int64(e.run)).seq)
+	return ok && number < s.log.top
+}
+
+// nextEvents returns when an event will be due, if nothing happens until then.
+func (s *sender) nextEvents(now int64) (at int64, ok bool) {
+	if s.freshDue(now) {
+		return now, true
+	}
+	at, ok = s.nextCopy(now)
+	if s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes {
+		at, ok = min(at, s.window.from), true
+	}
+	return at, ok
+}
+
+// nextCopy returns when a further copy of an event will be due and may be sent;
+// math.MaxInt64 and not ok if none will.
+func (s *sender) nextCopy(now int64) (at int64, ok bool) {
+	o := &s.outbox
+	if o.due.n > 0 {
+		at = now
+	} else if _, e := o.lastCopy(&o.log.retransmits); e != nil {
+		at = s.presumeLostAt(e)
+		if o.log.planned {
+			at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
+		}
+	} else {
+		return math.MaxInt64, false // nor is a proactive one, then
+	}
+	if allowed := s.budget.allowedAt(); at < allowed {
+		at = allowed
+		if o.base < o.fresh {
+			at = min(at, s.owedAt())
+		}
+	}
+	return at, true
+}
+
+// nextProactive returns when a proactive copy will be due, near the last one or far
+// from it; math.MaxInt64 if none is planned.
+func (s *sender) nextProactive(cursor *cursor, far bool) int64 {
+	_, e := s.outbox.nextPlanned(cursor, far)
+	if e == nil {
+		return math.MaxInt64
+	}
+	return max(s.rule.proactiveAt(e, ownDatagram), s.budget.spareAt())
+}
+
+// waitsSince returns since when the oldest undelivered event has been both the
+// oldest and on the wire (R8).
+func (s *sender) waitsSince() (since int64, ok bool) {
+	o := &s.outbox
+	if o.base == o.fresh {
+		return 0, false
+	}
+	return max(o.get(o.base).first, s.oldestAt), true
+}
+
+// packing is the list of events that the datagram at hand gets.
+type packing struct {
+	out   []byte
+	limit int // of the length of out
+	count int
+	in    carrier
+	seq   uint16
+	first int64 // where the datagram's runs begin
+}
+
+// takes reports whether an event fits after those that are in the list.
+func (l *packing) takes(e *pending) bool {
+	return l.count < maxListEvents && e.fits(len(l.out), l.limit, l.in)
+}
+
+// appendEvents appends a list of the events that were collected, and of new ones, at
+// most limit bytes, as carried by the datagram seq: lowest id first, up to the first
+// that does not fit, or nothing if none is due and fits. A datagram whose outcome is
+// known, or that was never numbered, carries nothing; nor does one that has a list
+// already when another datagram got one since.
+func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
+	number, ok := s.log.lookup(seq)
+	if !ok || !s.log.remembered(number) {
+		return dst
+	}
+	stamp := s.log.stamps.At(number)
+	if *stamp&outcomeMask != undecided {
+		return dst
+	}
+	carries := *stamp&carriesEvents != 0
+	first, ok := s.outbox.log.firstRunFor(seq, carries)
+	if !ok {
+		return dst
+	}
+	l := packing{out: append(dst, 0), limit: len(dst) + min(limit, maxListSize), in: in, seq: seq, first: first}
+	if s.outbox.due.n == 0 || s.appendCopies(&l, now) {
+		s.appendFirstCopies(&l, now)
+	}
+	if l.count == 0 {
+		return dst
+	}
+	l.out[len(dst)] = byte(l.count)
+	if !carries {
+		s.outbox.log.index.note(number, first, s.log.first, first == s.outbox.log.first)
+		*stamp |= carriesEvents
+	}
+	return l.out
+}
+
+// appendCopies adds the further copies that are due, and reports whether all of them
+// found room.
+func (s *sender) appendCopies(l *packing, now int64) (all bool) {
+	o := &s.outbox
+	for s.copyDue() {
+		number := o.lowestDue()
+		e := o.get(number)
+		if !l.takes(e) {
+			return false
+		}
+		l.out = appendEvent(l.out, uint16(number), o.data(e))
+		l.count++
+		at := o.log.runFor(number, l.first)
+		e.last, e.run = now, uint32(at)
+		e.plan.spend()
+		s.noteRun(at, number, 1, l.seq)
+		o.due.remove(uint16(number))
+		s.budget.spend(int(e.size), now)
+		s.stats.EventsResent++
+		if e.proactive {
+			s.stats.EventsAhead++
+		}
+	}
+	return true
+}
+
+// appendFirstCopies adds events that were never sent, as far as the window of ids and
+// the rule let them go.
+func (s *sender) appendFirstCopies(l *packing, now int64) {
+	o := &s.outbox
+	if !s.freshDue(now) {
+		return
+	}
+	plan := s.rule.plan()
+	number, out, bytes := o.fresh, l.out, 0 // in registers: this loop is what events cost
+	limit, in, allowed := l.limit, l.in, s.window.bytes-o.inFlight
+	at := o.log.runFor(number, l.first)
+	end := min(o.end, o.base+nearSpan, number+int64(maxListEvents-l.count))
+	for ; number < end && bytes < allowed; number++ {
+		e := o.get(number)
+		if !e.fits(len(out), limit, in) {
+			break
+		}
+		out = appendEvent(out, uint16(number), o.data(e))
+		e.first, e.last, e.run, e.plan = now, now, uint32(at), plan
+		bytes += e.cost()
+	}
+	if n := int(number - o.fresh); n > 0 {
+		s.noteRun(at, o.fresh, n, l.seq)
+		o.fresh = number
+		o.inFlight += bytes
+		o.log.planned = o.log.planned || plan.left > 0
+		s.stats.EventsSent += uint64(n)
+		l.out = out
+		l.count += n
+	}
+}
+
+// noteRun notes that a datagram carries n events, in the run that runFor returned. A
+// full log first lets go of what nobody will ask for.
+func (s *sender) noteRun(at, number int64, n int, seq uint16) {
+	if at == s.outbox.log.end && s.outbox.log.full() {
+		s.releaseRuns()
+	}
+	s.outbox.log.note(at, number, n, seq)
+}
+
+// releaseRuns drops the oldest runs that nobody will ask for: their events are
+// delivered, or their datagram is forgotten and the cursors are past them.
+func (s *sender) releaseRuns() {
+	o := &s.outbox
+	for passed := o.passed(); o.log.first < passed; o.log.first++ {
+		r := o.log.runs.At(o.log.first)
+		if n, ok := s.log.lookup(r.seq); !r.settled(o.base) && ok && s.log.remembered(n) {
+			return
+		}
+	}
+}
+
+// trim gives back memory that was not needed lately.
+func (s *sender) trim(busy bool, now int64) {
+	s.trimLog(busy, now)
+	s.outbox.trim(busy)
+	s.outcomes.trim(busy)
+}
+
+// trimLog gives back memory of the log of what was sent, but for what must be
+// remembered and what the next loss would take.
+func (s *sender) trimLog(busy bool, now int64) {
+	oldest := s.log.first
+	for oldest < s.log.count && !s.awaited(oldest, now) {
+		oldest++
+	}
+	floor := minRememberedSent
+	if now < s.losses.until {
+		floor = rememberedSent
+	}
+	inFlight := min(s.log.most.Room(0, trim.ModestElements, busy), rememberedSent/2) // no more than a loss would take
+	sent := int(s.log.count - s.losses.sentAtTrim)
+	toALoss := min(s.losses.reach.Room(0, maxRememberedSent, busy), sent) // less where less is sent by now
+	need := max(int(s.log.count-oldest), inFlight, toALoss, 1)
+	s.losses.sentAtTrim = s.log.count
+	if n := trim.Length(need, floor); n < len(s.log.stamps) {
+		s.log.resize(n)
+		s.outbox.log.index.shrink(n)
+	}
+}
+
+// end frees what is kept to send events, but for those that are undelivered.
+// Outcomes stay.
+func (s *sender) end() { s.outbox.clear() }
+
+// snapshot fills in the counters of this half.
+func (s *sender) snapshot(to *Stats) {
+	n := &s.stats
+	to.DatagramsSent, to.BytesSent = n.DatagramsSent, n.BytesSent
+	to.Delivered, to.Lost, to.LateAcks, to.OutcomesDropped = n.Delivered, n.Lost, n.LateAcks, n.OutcomesDropped
+	to.EventsSent, to.EventsResent, to.EventsAhead = n.EventsSent, n.EventsResent, n.EventsAhead
+	to.EventsDelivered = n.EventsDelivered
+	to.Undecided = int(n.DatagramsSent - n.Delivered - n.Lost)
+	to.RTT = time.Duration(s.path.rtt.Smoothed())
+	to.RTTVar = time.Duration(s.path.rtt.Variation())
+}
