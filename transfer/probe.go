@@ -48,27 +48,39 @@ type probe struct {
 	gain        int64
 	first, last int64 // serials
 	nextAt      int64 // when its next chunk goes
-	expires     int64 // when no answer is expected any more
+	settles     int64 // when an answer to last is late: what is known has to do
+	expires     int64 // when none is expected any more
 	begin, end  mark  // the first and last of it that were answered
 }
 
 // start begins a probe with the chunk serial.
 func (p *probe) start(serial, now, gain, chunks int64) {
-	*p = probe{state: probeSending, gain: gain, first: serial, last: serial + max(chunks, probeChunks), nextAt: now}
+	*p = probe{state: probeSending, gain: gain, first: serial, last: serial + max(chunks, probeChunks) - 1, nextAt: now}
 }
 
 // sent notes a chunk, and reports whether it asks for an answer. The last but two does
 // so in case that the last is lost.
 func (p *probe) sent(serial, now, patience int64) (ask bool) {
 	if serial >= p.last {
-		p.state, p.expires = probeWaiting, now+max(2*patience, probePatience)
+		p.state, p.settles, p.expires = probeWaiting, now+patience, now+max(2*patience, probePatience)
 	}
 	return serial == p.first || serial >= p.last || serial == p.last-2
 }
 
-// expire gives up a probe that nobody answered, or that ran out of chunks.
+// lateAt returns when the wait for an answer ends.
+func (p *probe) lateAt() int64 {
+	if p.end.serial > p.begin.serial {
+		return p.settles
+	}
+	return p.expires
+}
+
+// expire ends the wait for an answer, and gives up a probe that ran out of chunks.
 func (p *probe) expire(now, patience int64) {
-	if p.state == probeWaiting && now >= p.expires || p.state == probeSending && now > p.nextAt+patience {
+	switch {
+	case p.state == probeWaiting && now >= p.lateAt():
+		p.state = probeAnswered
+	case p.state == probeSending && now > p.nextAt+patience:
 		p.state = probeWanted
 	}
 }

@@ -129,7 +129,7 @@ func (r *rate) allowedAt() int64 {
 	case r.probe.state == probeSending:
 		return r.probe.nextAt
 	case r.probe.state == probeWaiting && r.first:
-		return r.probe.expires
+		return r.probe.lateAt()
 	}
 	return r.nextAt
 }
@@ -141,7 +141,6 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 		r.restart()
 	}
 	p := &r.probe
-	p.expire(now, patience)
 	if p.state == probeNone && now >= r.probeAt {
 		p.state = probeWanted
 	}
@@ -191,7 +190,7 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 	least, got, ok := r.standing.add(m, queue, r.poll)
 	switch {
 	case !ok:
-	case least <= queueLimit+r.time(int64(c.size)):
+	case least <= queueLimit+r.time(int64(c.size))+r.delays.noise:
 		r.cuts, r.cutQueue = 0, 0
 	default:
 		if r.cuts++; least < r.cutQueue*3/4 {
@@ -221,7 +220,8 @@ func (r *rate) cut(bytes, pause, now int64) {
 }
 
 // judge takes in what a probe showed, once all acknowledgements have been read.
-func (r *rate) judge(f *flight, now int64) {
+func (r *rate) judge(f *flight, now, patience int64) {
+	r.probe.expire(now, patience)
 	if r.probe.state != probeAnswered {
 		return
 	}

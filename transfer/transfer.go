@@ -249,7 +249,7 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 		f := &t.flight
 		f.detect(until)
 		t.rate.count(f.got, f.gone, f.count, until)
-		t.rate.judge(f, until)
+		t.rate.judge(f, until, t.patience())
 		t.tidy()
 		for {
 			datagram, ok := t.appendDue(buf[:0], until)
@@ -420,6 +420,17 @@ func (t *Transfers) Deadline() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return t.time.time(at), true
+}
+
+// Idle reports whether nothing is under way: every file has ended, at both ends, as far
+// as is known here. Until then the session is needed.
+func (t *Transfers) Idle() bool {
+	for x := range t.words() {
+		if x.err == nil || x.word.kind != 0 {
+			return false
+		}
+	}
+	return !t.answer.due
 }
 
 // Incoming yields the files that are on their way from the peer, in the order of
