@@ -12,10 +12,16 @@ type budget struct {
 	rate    int64 // bytes a second; 0: no limit
 	even    int64 // when all that was spent will have come in again
 	largest int64 // the cost of the largest event so far, in time
+	owed    int64 // when a copy was last sent that it did not allow
 }
 
 // burst is the depth of the bucket: how far a budget may be overdrawn.
 const burst = int64(time.Second)
+
+// owedEvery is how often the oldest undelivered event is sent again whatever the
+// budget says (P-17.1.1). Rarer, and a small budget would end sessions by their stall
+// timeout; more often, and it would be none.
+const owedEvery = int64(time.Second)
 
 // cost is the time in which a copy of an event comes in again.
 func (b *budget) cost(event int) int64 {
@@ -42,9 +48,18 @@ func (b *budget) spare(n int, now int64) bool {
 	return n == 0 && now >= b.spareAt() || max(b.even, now)+int64(n+1)*b.largest <= now+burst/2
 }
 
-// spend takes a copy of an event off the budget.
-func (b *budget) spend(event int, now int64) {
+// owedAt returns when a copy of the oldest undelivered event may be sent all the
+// same. Those copies are owedEvery apart, whichever event is the oldest.
+func (b *budget) owedAt(oldest *pending) int64 {
+	return saturatingAdd(max(oldest.last, b.owed), owedEvery)
+}
+
+// spend takes a copy of an event, which was due at asOf, off the budget.
+func (b *budget) spend(event int, asOf, now int64) {
 	if b.rate != 0 {
+		if asOf < b.allowedAt() {
+			b.owed = now
+		}
 		b.even = max(b.even, now) + b.cost(event)
 	}
 }

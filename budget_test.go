@@ -23,8 +23,8 @@ func TestBudgetLeavesHalfOfItsBurstToRetransmissions(t *testing.T) {
 		b.note(0)
 		b.note(96) // and 4 of its own
 		b.note(95)
-		b.spend(96, 1000)
-		b.spend(96, 500) // on top of it
+		b.spend(96, 1000, 1000)
+		b.spend(96, 500, 500) // on top of it
 		require.Equal(t, 1000+2*100*int64(time.Second)/tc.rate, b.even)
 		require.Equal(t, b.even-int64(tc.resend), b.allowedAt(), tc.rate)
 		require.Equal(t, b.even-int64(tc.extra), b.spareAt(), tc.rate)
@@ -42,6 +42,6 @@ func TestBudgetLeavesHalfOfItsBurstToRetransmissions(t *testing.T) {
 	require.EqualValues(t, 1_333_333_334, (&budget{rate: 3}).cost(0), "4 bytes, rounded up")
 	b = budget{} // no limit
 	b.note(1000)
-	b.spend(1000, 5)
+	b.spend(1000, 5, 5)
 	require.Zero(t, b)
 }

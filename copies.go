@@ -7,7 +7,7 @@ import "math"
 // answers of adaptive.go instead. How the copies are packed is sender.go's.
 
 // copyRule decides when an event is sent again and how many proactive copies it
-// gets. A sender has one, chosen in init, and asks nothing about which one it is. The
+// gets, which is the sender's choice (P-17.1.1). A sender has one, chosen in init, and asks nothing about which one it is. The
 // rule is told what the questions need and keeps nothing of it.
 type copyRule interface {
 	// plan returns the proactive copies of an event that is now sent for the first
@@ -41,7 +41,8 @@ type copyRule interface {
 
 // window says when new events may be sent for the first time: from a time on, while
 // fewer than so many bytes of events are in flight (outbox.inFlight). It is data, not
-// a question, because it is looked at in every call.
+// a question, because it is looked at in every call. It stands open: neither rule
+// narrows it.
 type window struct {
 	from  int64
 	bytes int
@@ -81,8 +82,8 @@ const (
 	bundle      carrier = true
 )
 
-// fixedRule is the protocol's (section 5.3): an event goes again when delay has passed
-// since its last copy, without proactive copies.
+// fixedRule is the protocol's (P-6.4.1): an event goes again when delay has passed
+// since its last copy, without proactive copies, until it is delivered (P-5.2.4).
 type fixedRule struct{ delay int64 }
 
 func (*fixedRule) plan() copyPlan { return copyPlan{} }

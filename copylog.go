@@ -172,7 +172,7 @@ func (o *outbox) passed() int64 {
 }
 
 // deliver takes the events of a datagram as delivered, whose runs begin at the one
-// given. It returns how many were not known to be.
+// given, for good (P-5.2.6). It returns how many were not known to be.
 func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
 	bytes := 0
 	for at := o.log.from(run); at < o.log.end; at++ {

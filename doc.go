@@ -100,34 +100,27 @@
 //
 // # The protocol
 //
-// The wire and the timers are those of the reliability section of a small game
-// protocol, whose sections 5.1 to 5.5 comments cite: acknowledgements, the list of
-// events, their resending, heartbeat and timeouts. Nothing of its text is needed to
-// use the package. Where that text leaves something open, or would lose an event,
-// these rules hold; comments cite them too. Each keeps to what a peer expects that
-// follows the text by the letter.
+// docs/protocol.md of the module is the protocol, in numbered requirements that the
+// code and its tests cite (P-4.1.2); docs/requirements.md lists who cites which. It
+// is enough for a second implementation, and testdata/vectors to test one. What it
+// decides that is easy to decide otherwise:
 //
 //   - Event ids on the wire span at most 256, rather than 256 being undelivered
-//     (R1). By the letter, the receiver ignores a late event 256 or more ids back,
-//     and acknowledges its datagram: the event is lost without a word. The
+//     (P-5.2.2). With a count, the receiver ignores a late event 256 or more ids
+//     back, and acknowledges its datagram: the event is lost without a word. The
 //     receiver in turn takes ids up to 4,096 ahead of the oldest missing one, for
-//     peers that count instead.
-//   - A datagram is taken in whole or not at all (R2): one with an event id out of
-//     the window, or that [Config].Accept refuses, is not acknowledged.
+//     peers that count instead (P-5.3.1).
+//   - A datagram is taken in whole or not at all (P-2.3.1): one with an event id out
+//     of the window, or that [Config].Accept refuses, is not acknowledged.
 //   - Acknowledgements of what was never sent say nothing, and an ack newer than
-//     the last sequence voids its bits too (R3).
-//   - An event that waits for 15 s ends the session though datagrams arrive (R8):
-//     a path that swallows large datagrams must not look alive for ever.
+//     the last sequence voids its bits too (P-4.2.2).
+//   - An event that waits for 15 s ends the session though datagrams arrive
+//     (P-8.2.1): a path that swallows large datagrams must not look alive for ever.
 //   - A heartbeat goes early when a burst of 32 datagrams, 64 in the wide form,
-//     awaits acknowledgement (R6).
-//   - On an [OrderedLane] an event is also due once an older one was resent (R11):
-//     the receiver discarded it. Without that one loss delays all later events for
-//     ever.
-//
-// The others only settle what the text leaves open: one sample of the round trip
-// for each ack that is new (R4); every limit of time is inclusive (R5); how to leave
-// (R7); one fate for each datagram, by time alone (R9); Ordered (R10), which needs
-// a sender that keeps to the span of 256; and the fine print (R12).
+//     awaits acknowledgement (P-6.3.3).
+//   - On an [OrderedLane] an event is also due once an older one was resent
+//     (P-12.2.2): the receiver discarded it. Without that one loss delays all later
+//     events for ever.
 //
 // # Not provided
 //

@@ -205,6 +205,7 @@ type model struct {
 	base       int          // of events, the oldest undelivered
 	oldestAt   int64        // when it became that
 	budget     int64        // when all copies will have been paid
+	owed       int64        // when the oldest event last went though they were not
 	copies     int64        // bytes of copies, ever
 
 	sampled     bool
@@ -348,7 +349,7 @@ func (m *model) next() (i int, ok bool) {
 		return 0, false
 	}
 	if i, ok := m.resend(); ok && !m.closing &&
-		(m.asOf >= m.affordable() || i == m.base && m.asOf-m.events[i].last >= int64(time.Second)) {
+		(m.asOf >= m.affordable() || i == m.base && m.asOf-max(m.events[i].last, m.owed) >= int64(time.Second)) {
 		return i, true
 	}
 	return m.fresh()
@@ -362,6 +363,9 @@ func (m *model) carry(i int) {
 		m.stats.EventsResent++
 		m.copies += int64(4 + len(e.data))
 		if m.cfg.EventRate != 0 {
+			if m.asOf < m.affordable() {
+				m.owed = m.now
+			}
 			m.budget = max(m.budget, m.now) + m.cost(len(e.data))
 		}
 	} else {
@@ -563,7 +567,7 @@ func (m *model) deadline() (at int64, ok bool) {
 				if m.cfg.StallTimeout > 0 {
 					at = min(at, m.waitsSince()+int64(m.cfg.StallTimeout))
 				}
-				held = min(held, e.last+int64(time.Second))
+				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
 			at = min(at, max(e.last+int64(m.cfg.ResendDelay), held))
 		}
@@ -700,7 +704,7 @@ type parsed struct {
 	number  int64
 }
 
-// parse reads bytes in the order of the checks of R2 and R13.
+// parse reads bytes in the order of the checks of 2.3 of docs/protocol.md.
 func (m *model) parse(b []byte) (p parsed, err error) {
 	least := m.headerSize()
 	if m.cfg.Open != nil {

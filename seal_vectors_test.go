@@ -48,7 +48,7 @@ func vectorStory(t *testing.T, wide bool, taken func(to *actor, k *packet)) stri
 		return hex.EncodeToString(b)
 	}
 	note := func(k *packet, fate string) {
-		number := k.from.s.channel.sent.count - 1
+		number := k.from.s.channel.sender.log.count - 1
 		number -= int64(uint16(number) - k.Sequence)
 		n := headerSize(wide)
 		plain, err := k.from.cfg.Seal.Open(nil, modelNonce(k.from.cfg.Seal, number), k.bytes[n:], k.bytes[:n])

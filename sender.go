@@ -61,7 +61,7 @@ func (s *sender) init(cfg *Config) {
 // room returns how many events may be queued.
 func (s *sender) room() int { return s.maxUndelivered - s.outbox.undelivered }
 
-// number gives a datagram of type t that leaves now its sequence.
+// number gives a datagram of type t that leaves now its sequence (P-3.1.1).
 func (s *sender) number(t Type, now int64) (seq uint16) {
 	if s.log.full() && !s.log.mayForgetOldest() {
 		s.makeRoom(now)
@@ -72,7 +72,7 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 
 // halfway reports whether the next datagram would be half of all sequences after
 // the newest one acknowledged: from there on an old acknowledgement might name a
-// datagram of a turn later, and count its events as delivered (R8).
+// datagram of a turn later, and count its events as delivered (P-3.1.4).
 func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
 
 // freshDue reports whether an event may be sent now for the first time.
@@ -80,17 +80,12 @@ func (s *sender) freshDue(now int64) bool {
 	return s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes && now >= s.window.from
 }
 
-// owedEvery is how often the oldest undelivered event is sent again whatever the
-// budget says (R8). Rarer, and a small budget would end sessions by their stall
-// timeout; more often, and it would be none.
-const owedEvery = int64(time.Second)
-
 // copyDue reports whether a further copy of an event is due and may be sent; the
 // budget holds back copies only, and the oldest event not for long.
 func (s *sender) copyDue() bool {
 	o := &s.outbox
 	return o.due.n > 0 && (s.asOf >= s.budget.allowedAt() ||
-		o.due.has(uint16(o.base)) && s.asOf >= saturatingAdd(o.get(o.base).last, owedEvery))
+		o.due.has(uint16(o.base)) && s.asOf >= s.budget.owedAt(o.get(o.base)))
 }
 
 // owedAt returns when a copy of the oldest event is due that the budget does not
@@ -98,7 +93,7 @@ func (s *sender) copyDue() bool {
 func (s *sender) owedAt() int64 {
 	o := &s.outbox
 	e := o.get(o.base)
-	at := saturatingAdd(e.last, owedEvery)
+	at := s.budget.owedAt(e)
 	if !o.due.has(uint16(o.base)) {
 		at = max(at, s.presumeLostAt(e))
 	}
@@ -226,7 +221,7 @@ func (s *sender) nextProactive(cursor *cursor, far bool) int64 {
 }
 
 // waitsSince returns since when the oldest undelivered event has been both the
-// oldest and on the wire (R8).
+// oldest and on the wire (P-8.2.1).
 func (s *sender) waitsSince() (since int64, ok bool) {
 	o := &s.outbox
 	if o.base == o.fresh {
@@ -245,14 +240,14 @@ type packing struct {
 	first int64 // where the datagram's runs begin
 }
 
-// takes reports whether an event fits after those that are in the list.
+// takes reports whether an event fits after those that are in the list (P-17.1.2).
 func (l *packing) takes(e *pending) bool {
 	return l.count < maxListEvents && e.fits(len(l.out), l.limit, l.in)
 }
 
 // appendEvents appends a list of the events that were collected, and of new ones, at
 // most limit bytes, as carried by the datagram seq: lowest id first, up to the first
-// that does not fit, or nothing if none is due and fits. A datagram whose outcome is
+// that does not fit, or nothing if none is due and fits (P-6.4.2). A datagram whose outcome is
 // known, or that was never numbered, carries nothing; nor does one that has a list
 // already when another datagram got one since.
 func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
@@ -285,7 +280,7 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 }
 
 // appendCopies adds the further copies that are due, and reports whether all of them
-// found room.
+// found room. All count as sent now (P-6.4.4).
 func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 	o := &s.outbox
 	for s.copyDue() {
@@ -301,7 +296,7 @@ func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 		e.plan.spend()
 		s.noteRun(at, number, 1, l.seq)
 		o.due.remove(uint16(number))
-		s.budget.spend(int(e.size), now)
+		s.budget.spend(int(e.size), s.asOf, now)
 		s.stats.EventsResent++
 		if e.proactive {
 			s.stats.EventsAhead++

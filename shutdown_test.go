@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// R7: Shutdown waits until everything is delivered, and goes on resending
+// Shutdown waits until everything is delivered, and goes on resending
 // meanwhile.
+// P-8.4.6.
 func TestShutdownLeavesOnceAllIsDelivered(t *testing.T) {
 	a, b := duo(t, Config{})
 	a.send("one", "two")
@@ -53,6 +54,7 @@ func TestShutdownOfNothingIsClose(t *testing.T) {
 	}
 }
 
+// P-8.4.6.
 func TestShutdownLosesPatience(t *testing.T) {
 	a := solo(t, Config{ResendDelay: time.Hour, Heartbeat: time.Second})
 	a.sendN(300-44, 1) // more than one list
@@ -200,7 +202,7 @@ func TestUndeliveredOfAllThereIs(t *testing.T) {
 	a.s.Close()
 	a.flush()
 	require.Empty(t, slices.Collect(a.s.Undelivered()))
-	require.Equal(t, outbox{}, a.s.channel.outbox, "nothing is kept")
+	require.Equal(t, outbox{}, a.s.channel.sender.outbox, "nothing is kept")
 }
 
 // The Send that overflows queues nothing, and what was queued is still there.

@@ -484,7 +484,7 @@ func TestSmallWorldsNotice(t *testing.T) {
 		spoil func(w *world)
 		want  string
 	}{
-		// R1: by the letter, the cap is on the count of undelivered events, and the
+		// By the letter, the cap is on the count of undelivered events, and the
 		// receiver ignores what is far from the most recent.
 		{"the cap is on the count", func(w *world) { w.byCount = true }, "outside the window"},
 		{"the cap is on the count, and what is far is ignored", func(w *world) { w.byCount, w.forgets = true, true }, "not handed over"},
