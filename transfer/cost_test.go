@@ -109,6 +109,29 @@ func stream(t testing.TB) func() {
 	return chunk
 }
 
+// Transfers that are idle take little, whatever they have sent and received before.
+func TestIdleTakesLittle(t *testing.T) {
+	g := &game{seed: 1, up: link(100*mbit, 1<<20, 0.01), down: link(100*mbit, 1<<20, 0.01), idle: true}
+	g.accept = func(_ *peer, o Offer) (Sink, error) { return &sparse{size: o.Size}, nil }
+	g.start(t)
+	for _, p := range []*peer{g.a, g.b} {
+		o, err := p.transfers.Send(nil, zeros{20 << 20}, 20<<20)
+		require.NoError(t, err)
+		require.True(t, g.run(time.Minute, o))
+		require.Equal(t, io.EOF, o.Err())
+	}
+	g.pair.Run(g.pair.Now() + time.Second)
+	for _, p := range []*peer{g.a, g.b} {
+		for range p.transfers.Incoming() {
+		}
+		p.flush()
+		require.True(t, p.transfers.Idle())
+		require.Zero(t, cap(p.transfers.flight.chunks))
+		require.Nil(t, p.transfers.buf)
+		require.Empty(t, p.transfers.incoming)
+	}
+}
+
 func TestChunksAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(2000, stream(t)))
 }

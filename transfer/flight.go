@@ -105,6 +105,13 @@ func (f *flight) forget() {
 	f.open = max(f.open, f.first)
 }
 
+// rest gives back what a transfer took, once nothing is flying.
+func (f *flight) rest() {
+	if f.open == f.count && len(f.chunks) > 0 {
+		f.chunks, f.first = nil, f.count
+	}
+}
+
 // byNumber returns the chunk that a datagram carried; nil if it carried none.
 func (f *flight) byNumber(number int64) *chunk {
 	i := sort.Search(int(f.count-f.first), func(i int) bool { return f.chunks.At(f.first+int64(i)).number >= number })

@@ -66,20 +66,17 @@ func (o *Outgoing) take(most int64) (r run) {
 func (o *Outgoing) leap() {
 	for len(o.skip) > 0 && o.next == o.skip[0].from {
 		o.next = o.skip[0].to
-		o.done += o.bytes(o.skip[0])
+		o.done += o.offer.bytes(o.skip[0])
 		o.skip = o.skip[1:]
 	}
 }
-
-// bytes returns how many bytes a run of units has.
-func (o *Outgoing) bytes(r run) int64 { return min(r.to*unit, o.offer.Size) - r.from*unit }
 
 func (c *chunk) run() run { return run{c.unit, c.unit + int64(c.units)} }
 
 // arrived notes that a chunk was acknowledged.
 func (o *Outgoing) arrived(c *chunk) {
 	if o.err == nil {
-		o.done += o.bytes(c.run())
+		o.done += o.offer.bytes(c.run())
 	}
 }
 
@@ -96,7 +93,7 @@ func (o *Outgoing) arrivedLate(c *chunk) {
 	kept := o.again[:0]
 	for _, r := range o.again {
 		if r.from >= c.unit && r.to <= c.run().to {
-			o.done += o.bytes(r)
+			o.done += o.offer.bytes(r)
 		} else {
 			kept = append(kept, r)
 		}

@@ -83,6 +83,19 @@ func (e *walker) flush() {
 	for in := range e.transfers.Incoming() {
 		e.in[in.Offer().ID] = in
 	}
+	// What was due has gone: the deadline lies ahead.
+	if at, ok := e.transfers.Deadline(); ok {
+		now := e.transfers.cfg.Clock.Now()
+		for i := 0; ok && !at.After(now); i++ {
+			if i == 100 {
+				panic("due, and nothing comes of it")
+			}
+			for datagram := range e.transfers.Due(buf) {
+				e.other.pipe = append(e.other.pipe, slices.Clone(datagram))
+			}
+			at, ok = e.transfers.Deadline()
+		}
+	}
 }
 
 func (e *walker) take(i int, keep bool) {

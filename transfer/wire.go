@@ -74,6 +74,9 @@ type Offer struct {
 // units returns how many units a file has.
 func (o *Offer) units() int64 { return (o.Size + unit - 1) / unit }
 
+// bytes returns how many bytes a run of its units has.
+func (o *Offer) bytes(r run) int64 { return min(r.to*unit, o.Size) - r.from*unit }
+
 // message is one payload, parsed. What kind does not have is zero.
 type message struct {
 	kind    kind

@@ -57,6 +57,9 @@ func (x *transfer) end(reason error) {
 	x.word = word{}
 }
 
+// over reports whether the transfer has ended, and the peer knows all that is to be said.
+func (x *transfer) over() bool { return x.err != nil && x.word.kind == 0 }
+
 func (x *transfer) progress() (done, size int64) { return x.done, x.offer.Size }
 
 func (x *transfer) reason() error {
