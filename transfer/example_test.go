@@ -40,6 +40,7 @@ func newEnd(clock ackbits.Clock, accept func(transfer.Offer) (transfer.Sink, err
 func (e *end) Receive(datagram []byte) { _, _ = e.session.Receive(datagram) }
 
 func (e *end) Due(send func([]byte)) {
+	// README: begin map
 	for o, ok := e.session.NextOutcome(); ok; o, ok = e.session.NextOutcome() {
 		e.files.Outcome(o)
 	}
@@ -47,8 +48,9 @@ func (e *end) Due(send func([]byte)) {
 		send(datagram)
 	}
 	for datagram := range e.files.Due(e.buf) {
-		send(datagram)
+		send(datagram) // as much as the game leaves of the link
 	}
+	// README: end map
 }
 
 func (e *end) Deadline() (time.Time, bool) {
@@ -84,7 +86,9 @@ func Example() {
 	network := simnet.NewPair(1, clock, server, client, link, link)
 
 	world := bytes.Repeat([]byte("wall wall door "), 20_000)
+	// README: begin send
 	out, err := server.files.Send([]byte("dust2"), bytes.NewReader(world), int64(len(world)))
+	// README: end send
 	if err != nil {
 		fmt.Println(err)
 	}
