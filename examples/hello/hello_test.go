@@ -196,6 +196,18 @@ func socket(t *testing.T, at string, to net.Addr) *net.UDPConn {
 	return conn
 }
 
+// soon returns what serve returned.
+func soon(t *testing.T, ended <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "the server goes on")
+		return nil
+	}
+}
+
 func quiet(name string) *player { return &player{name: name, screen: &screen{out: io.Discard}} }
 
 func TestNobodyAnswers(t *testing.T) {
@@ -225,20 +237,20 @@ func TestServerCrashes(t *testing.T) {
 	key, err := newKey()
 	require.NoError(t, err)
 	conn := socket(t, "127.0.0.1:0", nil)
-	crashed := make(chan error)
+	crashed := make(chan error, 1)
 	go func() { crashed <- serve(t.Context(), conn, key, quiet("host")) }()
 	ann := start(t, "join", "-name", "ann", conn.LocalAddr().String())
 	ann.see("^ann has joined$")
 	require.NoError(t, conn.Close())
-	require.ErrorIs(t, <-crashed, net.ErrClosed)
+	require.ErrorIs(t, soon(t, crashed), net.ErrClosed)
 
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	again := socket(t, conn.LocalAddr().String(), nil)
 	go func() { ended <- serve(ctx, again, key, quiet("host")) }()
 	ann.ends(1, "hello: the server does not know you any more, as it was restarted or heard nothing of you for 5 s: join again\n")
 	stop()
-	require.NoError(t, <-ended)
+	require.NoError(t, soon(t, ended))
 }
 
 func TestServerFallsSilent(t *testing.T) {
