@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -379,4 +380,38 @@ func TestEachSideIsUnder60Lines(t *testing.T) {
 		require.True(t, ok)
 		require.Less(t, strings.Count(strings.TrimSpace(passage), "\n")+1, 60, name)
 	}
+}
+
+// A line that is lost is sent again, although who said it is leaving already.
+func TestLastWordsAreDelivered(t *testing.T) {
+	host, _, address := startServe(t, "127.0.0.1:0")
+	to, err := net.ResolveUDPAddr("udp", address)
+	require.NoError(t, err)
+	front, back := socket(t, "127.0.0.1:0", nil), socket(t, "127.0.0.1:0", to)
+	var drop atomic.Int32 // so many datagrams with events on their way to the server
+	go func() {           // the relay, to the server
+		buf := make([]byte, ackbits.MaxDatagramSize)
+		for n, from, err := front.ReadFromUDPAddrPort(buf); err == nil; n, from, err = front.ReadFromUDPAddrPort(buf) {
+			h, _, err := ackbits.ParseHeader(buf[:n])
+			if err == nil && h.Type == ackbits.TypeEvent && drop.Add(-1) >= 0 {
+				continue
+			}
+			back.Write(buf[:n])
+			for n, err := 0, error(nil); err == nil; n, err = back.Read(buf) { // and what has come back
+				if n > 0 {
+					front.WriteToUDPAddrPort(buf[:n], from)
+				}
+				back.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+			}
+		}
+	}()
+	ann := start(t, "join", "-name", "ann", front.LocalAddr().String())
+	ann.see("^ann has joined$")
+	drop.Store(2)
+	ann.say("good night")
+	ann.typing.Close()
+	ann.ends(0, "")
+	host.see("^ann: good night$")
+	host.see("^ann has left$")
+	require.Negative(t, drop.Load(), "the line was lost twice")
 }
