@@ -2,6 +2,9 @@ package ackbits
 
 import "strconv"
 
+// Which sequence is newer, and which datagrams of a peer were received, in the form
+// that headers carry. Which of them we still have to acknowledge is pendingacks.go's.
+
 // Arrival says how a sequence relates to those received before it.
 type Arrival uint8
 

@@ -1,5 +1,8 @@
 package ackbits
 
+// The payload of a Bundle: events ahead of an application's payload. The list of
+// events itself is events.go's; what rides in bundles is session.go's to decide.
+
 // bundleOverhead is the inner type.
 const bundleOverhead = 1
 

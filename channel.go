@@ -6,6 +6,10 @@ import (
 	"github.com/ackbits/ackbits/internal/trim"
 )
 
+// The channel that joins the sending half (sender.go) and the receiving half
+// (receiver.go), and ReliableChannel, which is that for callers with a header of
+// their own. Whatever concerns one half alone is not here.
+
 // Incoming is what one datagram brought.
 type Incoming struct {
 	Header

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Clocks, and the timeline that turns their readings into offsets that only grow.
+// No other file reads a clock.
+
 // Clock tells the time. Everything in this package that depends on time reads
 // one, and reads it once a call, so a test, a replay or a server that fixes the
 // time once a tick decides what "now" means. clockwork's and benbjohnson's

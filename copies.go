@@ -41,7 +41,8 @@ type copyRule interface {
 
 // window says when new events may be sent for the first time: from a time on, while
 // fewer than so many bytes of events are in flight (outbox.inFlight). It is data, not
-// a question, because it is looked at in every call.
+// a question, because it is looked at in every call. It stands open: neither rule
+// narrows it.
 type window struct {
 	from  int64
 	bytes int

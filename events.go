@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// The wire form of a list of events. How they are delivered once and in order is not
+// here: outbox.go keeps those that we send, inbox.go those that come in.
+
 // Event is one message that is delivered exactly once.
 type Event struct {
 	ID   uint16 // 0 for a session's first, then 1 more for each, wrapping at 65535

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// OrderedLane: events in order, one after the other, over a transport of the caller's
+// own. It stands alone; what it keeps is lane_queue.go's.
+
 // Defaults of LaneConfig, from the protocol. Both ends may differ in them: none
 // is on the wire.
 const (

@@ -567,7 +567,7 @@ func (m *model) deadline() (at int64, ok bool) {
 				if m.cfg.StallTimeout > 0 {
 					at = min(at, m.waitsSince()+int64(m.cfg.StallTimeout))
 				}
-				held = min(held, e.last+int64(time.Second))
+				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
 			at = min(at, max(e.last+int64(m.cfg.ResendDelay), held))
 		}

@@ -188,7 +188,7 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 // appendDue appends the next datagram of what was due at asOf, sent now: the first of
 // what P-6.1.1 names, Event datagrams as long as events are due (P-6.4.3).
 func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
-	if asOf < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
+	if now < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
 		return dst, false
 	}
 	s.channel.sender.judge(now)

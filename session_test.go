@@ -1382,6 +1382,21 @@ func TestEventThatWasNeverSentDoesNotStall(t *testing.T) {
 	p.wantAlive()
 }
 
+// The oldest event is stalled however many newer ones are delivered meanwhile.
+func TestNewerDeliveriesDoNotPutOffTheStall(t *testing.T) {
+	p := solo(t, Config{StallTimeout: 500 * ms, ResendDelay: time.Hour})
+	for id := range uint16(2) {
+		p.send("x")
+		p.wantEventsOut(id)
+	}
+	p.sleep(400 * ms)
+	p.ack(1, 0)
+	p.wantInFlight(1)
+	p.sleep(100 * ms)
+	p.wantNothing()
+	p.wantErr(ErrStalled)
+}
+
 // --- fine print
 
 // P-2.2.4.

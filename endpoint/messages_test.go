@@ -1,0 +1,141 @@
+package endpoint
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+
+	"github.com/ackbits/ackbits"
+	"github.com/stretchr/testify/require"
+)
+
+func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+// FuzzMessages: what a parser takes, it gives back byte for byte; so each message
+// has one encoding.
+func FuzzMessages(f *testing.F) {
+	for k := range kind(9) {
+		for _, n := range []int{0, 1, 26, 34, 76, 99, 640, 641} {
+			d := make([]byte, n)
+			if n > 2 {
+				d[0], d[1], d[2] = format, byte(k), version
+			}
+			f.Add(d)
+		}
+	}
+	f.Fuzz(func(t *testing.T, d []byte) {
+		if h, err := parseHello(d); err == nil {
+			require.Equal(t, d[2:], append(h.appendHead(nil), h.box...)[2:])
+			require.True(t, helloSize <= len(d) && len(d) <= ackbits.MaxDatagramSize)
+		}
+		if c, err := parseChallenge(d); err == nil && c.version == version {
+			require.Equal(t, d[2:], c.appendTo(nil)[2:])
+		}
+		if key, head, box, err := splitAccept(d); err == nil {
+			require.Equal(t, d, append(bytes.Clone(head), box...))
+			require.Len(t, key, keySize)
+		}
+		if salt, head, box, err := splitRefuse(d); err == nil {
+			require.Equal(t, d, append(bytes.Clone(head), box...))
+			require.Len(t, salt, saltSize)
+		}
+		if token, code, err := parseCode(d); err == nil {
+			require.Equal(t, d[2:], appendCode(nil, kindReset, token, code)[2:])
+		}
+		if a, err := parseGrant(d); err == nil {
+			require.Equal(t, d, a.appendTo(nil))
+		}
+		if app, err := unpadHello(d); err == nil {
+			require.Equal(t, d[:2+len(app)], padHello(app)[:2+len(app)])
+		}
+	})
+}
+
+func TestSizesOfMessages(t *testing.T) {
+	require.Equal(t, 99, challengeSize)
+	require.Equal(t, 76, acceptOverhead)
+	require.Equal(t, 588, acceptOverhead+MaxReply)
+	require.Equal(t, 34, refuseOverhead)
+	require.Equal(t, 290, refuseOverhead+MaxReason)
+	require.Equal(t, 26, codeMessage)
+	require.Equal(t, 34, sealedMin)
+	require.Len(t, (&hello{}).appendBare(nil), 640)
+	require.GreaterOrEqual(t, helloSize-helloHead-tagSize-2, MaxHello)
+}
+
+func TestReasonIsCutBetweenCharacters(t *testing.T) {
+	require.Equal(t, "", cut("", 3))
+	require.Equal(t, "abc", cut("abc", 3))
+	require.Equal(t, "abc", cut("abcd", 3))
+	require.Equal(t, "ü", cut("üü", 3))
+	require.Equal(t, "\uFFFDa", cut("\xffa", 5))
+}
+
+func TestPlacesAreAddressesOrNetworks(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"192.0.2.1:1", "192.0.2.1:2"}, {"[::ffff:192.0.2.1]:1", "192.0.2.1:2"},
+		{"[2001:db8::1]:1", "[2001:db8::ffff:0:0:1]:1"}, {"[fe80::1%a]:1", "[fe80::2%b]:1"},
+	} {
+		require.Equal(t, placeOf(unmap(addr(pair[0])).Addr()), placeOf(unmap(addr(pair[1])).Addr()), pair)
+	}
+	for _, pair := range [][2]string{{"192.0.2.1:1", "192.0.2.2:1"}, {"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"}} {
+		require.NotEqual(t, placeOf(addr(pair[0]).Addr()), placeOf(addr(pair[1]).Addr()), pair)
+	}
+}
+
+func TestAllowanceIsABurstAndARate(t *testing.T) {
+	a := newAllowance(1000, 4)
+	taken := func(now int64) (n int) {
+		for a.take(now) {
+			n++
+		}
+		return n
+	}
+	require.Equal(t, 4, taken(0))
+	require.Equal(t, 0, taken(999_999))
+	require.Equal(t, 1, taken(1_000_000))
+	require.Equal(t, 2, taken(3_000_000))
+	require.Equal(t, 4, taken(1_000_000_000))
+}
+
+func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
+	c := newCookies([]byte("secret"))
+	from, key := addr("192.0.2.1:4000"), make([]byte, 32)
+	for _, start := range []int64{0, 7} {
+		now := start * int64(cookieSlot)
+		_, cookie := c.check(from, key, make([]byte, 32), now)
+		good := func(at int64) bool { ok, _ := c.check(from, key, cookie[:], at); return ok }
+		require.True(t, good(now))
+		require.True(t, good(now+2*int64(cookieSlot)-1))
+		require.False(t, good(now+2*int64(cookieSlot)))
+		require.Equal(t, false, start > 0 && good(now-1), "of the future")
+		other := make([]byte, 32)
+		other[31] = 1
+		for _, from := range []string{"192.0.2.1:4001", "192.0.2.2:4000", "[2001:db8::1]:4000", "[fe80::1%eth0]:4000"} {
+			ok, _ := c.check(addr(from), key, cookie[:], now)
+			require.False(t, ok)
+		}
+		ok, _ := c.check(from, other, cookie[:], now)
+		require.False(t, ok)
+	}
+}
+
+func TestAnswersWaitInOrderUpToALimit(t *testing.T) {
+	q := answers{limit: 20}
+	next, want := 0, 0
+	for range 100 {
+		for range 7 {
+			if q.push(addr("192.0.2.1:1"), []byte{byte(next)}) {
+				next++
+			}
+		}
+		require.LessOrEqual(t, len(q.ring), 20)
+		for range 5 {
+			_, d, ok := q.pop(nil)
+			require.True(t, ok)
+			require.Equal(t, []byte{byte(want)}, d)
+			want++
+		}
+	}
+	require.Equal(t, 15, q.n)
+}
