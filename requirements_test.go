@@ -21,9 +21,6 @@ var updateRequirements = flag.Bool("update-requirements", false, "write docs/req
 
 const requirementsFile = "docs/requirements.md"
 
-// untraced are chapters whose package is still to come.
-var untraced = map[int]bool{14: true}
-
 // TestEveryRequirementIsTraced reads docs/protocol.md and all sources: the code
 // that keeps a requirement cites it, and so does a test. docs/requirements.md is the
 // list of them. That the tests cited notice when the code is broken is what
@@ -50,9 +47,6 @@ func TestEveryRequirementIsTraced(t *testing.T) {
 		}
 	}
 	for _, r := range requirements {
-		if untraced[trace.Numbers(r.ID)[0]] {
-			continue
-		}
 		if code[r.ID] == nil {
 			t.Errorf("%s:%d: no code cites %s", protocolFile, r.Line, r.ID)
 		}
