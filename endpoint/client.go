@@ -124,7 +124,7 @@ func (c *Client) handshake(k kind, datagram []byte) error {
 }
 
 // receiveChallenge takes the cookie of a Challenge that may be the server's. One that
-// may not is only remembered: a forged one must end nothing.
+// may not is only remembered: a forged one must end nothing (P-13.2.3).
 func (c *Client) receiveChallenge(datagram []byte) error {
 	ch, err := parseChallenge(datagram)
 	if err != nil {
@@ -175,7 +175,8 @@ func (c *Client) parties() parties {
 	return p
 }
 
-// receiveAccept opens an Accept and begins the session.
+// receiveAccept opens an Accept, whichever Hello it answers, and begins the session
+// (P-13.2.7).
 func (c *Client) receiveAccept(datagram []byte) error {
 	ephemeral, head, box, err := splitAccept(datagram)
 	if err != nil {
@@ -208,7 +209,7 @@ func (c *Client) receiveAccept(datagram []byte) error {
 		return c.end(err)
 	}
 	c.token, c.code, c.reply, c.probe = terms.token, terms.code, terms.reply, keys.probe
-	c.private, c.knocks = nil, knocking{} // what could open this session again is forgotten
+	c.private, c.knocks = nil, knocking{} // what could open this session again is forgotten (P-13.3.3)
 	return nil
 }
 
@@ -231,7 +232,7 @@ func (c *Client) receiveRefuse(datagram []byte) error {
 }
 
 // receiveReset ends the session if the server says so that began it. A code that
-// is not right says nothing.
+// is not right says nothing (P-13.5.2).
 func (c *Client) receiveReset(datagram []byte) error {
 	token, code, err := parseCode(datagram)
 	if err != nil {
@@ -252,7 +253,8 @@ func (c *Client) receiveReset(datagram []byte) error {
 	return nil
 }
 
-// receiveProbe has a Probe answered by the next Due. One reply waits at most.
+// receiveProbe has a Probe answered by the next Due (P-13.4.3). One reply waits at
+// most.
 func (c *Client) receiveProbe(datagram []byte) error {
 	token, asked, err := parseCode(datagram)
 	if err != nil {
@@ -302,7 +304,7 @@ func (c *Client) Due(buf []byte) iter.Seq[[]byte] {
 	}
 }
 
-// dueHello yields the Hello that is due, if one is, or ends the attempt.
+// dueHello yields the Hello that is due, if one is, or ends the attempt (P-13.2.1).
 func (c *Client) dueHello(buf []byte, now int64, yield func([]byte) bool) {
 	if now >= c.endsAt {
 		c.end(c.silence())
