@@ -135,8 +135,12 @@ func TestHelloThatDoesNotOpenIsCounted(t *testing.T) {
 	require.Equal(t, uint64(4), s.Forged)
 	require.Equal(t, uint64(6), s.HeldByAddress)
 
+	for _, a := range w.order { // they give up
+		delete(w.clients, a)
+	}
 	w.clock.Advance(20 * time.Second)
-	w.run(time.Second)
+	require.NotNil(t, w.shake(host(2), knowing("")).Session())
+	require.Equal(t, 1, w.server.Stats().Remembered)
 }
 
 // A key of low order gives away every secret that is made with it.

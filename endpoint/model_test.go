@@ -316,6 +316,7 @@ func TestTableAgainstADumbModel(t *testing.T) {
 			"flood":  m.flood,
 			"fetch":  m.events,
 			"second": func(*rapid.T) { m.pass(time.Second) },
+			"long":   func(*rapid.T) { m.pass(21 * time.Second) },
 			"while": func(t *rapid.T) {
 				m.pass(time.Duration(rapid.IntRange(1, 700).Draw(t, "steps")) * 10 * time.Millisecond)
 			},
