@@ -181,10 +181,10 @@ func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 	return nil
 }
 
-// reap sees to a peer whose session may have ended.
+// reap sees to a peer that is not gone and whose session may have ended.
 func (s *Server) reap(p *Peer) {
 	err := p.session.Err()
-	if err == nil || p.gone {
+	if err == nil {
 		return
 	}
 	p.gone = true
