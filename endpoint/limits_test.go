@@ -341,3 +341,20 @@ func TestProvedAddressesFillABoundedMemory(t *testing.T) {
 	knock()
 	require.Equal(t, 2, w.server.Stats().Remembered, "and the others are forgotten")
 }
+
+// What a peer takes besides its session: two AEADs of AES-256, its path, and what
+// the gate remembers of it.
+func TestPeerTakesLittleMemory(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{MaxPeers: 1000})
+	const n = 200
+	before := heap()
+	for i := range n {
+		require.NotNil(t, w.shake(host(i), knowing("a name")).Session())
+		delete(w.clients, host(i))
+	}
+	w.order, w.events = nil, nil
+	each := (int64(heap()) - int64(before)) / n
+	t.Logf("%d bytes for each peer", each)
+	require.Less(t, each, int64(8<<10))
+	runtime.KeepAlive(w)
+}
