@@ -284,7 +284,7 @@ function ready() {
 	$("loading").hidden = true;
 	$("main").hidden = false;
 	setSpeed(2);
-	openAddress(location.hash);
+	openAddress(location.hash || "#link=loss5"); // there is more to see than without loss
 	pace.ready = performance.now();
 	requestAnimationFrame(now => { lastFrame = now; frame(now); });
 }

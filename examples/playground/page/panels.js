@@ -254,7 +254,7 @@ function buildLegend() {
 		["Lost", line("input").replace('x2="26"', 'x2="15"') + `<path d="M12 2l7 8M19 2l-7 8" stroke="var(--lost)" stroke-width="2"/>`],
 		["Second copy", line("input", 'stroke-dasharray="4 3"')],
 		["Late", line("input") + `<circle cx="22" cy="6" r="4" fill="var(--panel)" stroke="var(--late)" stroke-width="2"/>`],
-		["Sealed", line("input") + `<path d="M10.500 5.500v-2a2.500 2.500 0 0 1 5 0v2M9 5.500h8v5.500h-8z" fill="var(--ink)" stroke="var(--ink)"/>`],
+		["Sealed", line("input") + `<path d="M10.500 5.500v-2a2.500 2.500 0 0 1 5 0v2" fill="none" stroke="var(--ink)" stroke-width="1.400"/><path d="M9 5.500h8v6h-8z" fill="var(--ink)"/>`],
 		["Event sent", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--panel)" stroke="var(--event)" stroke-width="1.500"/>`],
 		["Event handed over", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--good)"/>`],
 	];
