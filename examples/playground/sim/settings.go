@@ -359,9 +359,6 @@ func byKey(key string) (Field, bool) {
 	return 0, false
 }
 
-// FieldByKey returns the field with a key of an address.
-func FieldByKey(key string) (Field, bool) { return byKey(key) }
-
 // parse reads a value in the field's unit.
 func (i FieldInfo) parse(text string) (int, error) {
 	n, err := parseFixed(text, i.Scale)

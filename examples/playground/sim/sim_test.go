@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/simnet"
 )
 
@@ -82,12 +84,16 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 				}
 			}
 			require.Positive(t, verdicts[Client][GotLate])
+			require.Equal(t, sent, r.datagrams)
+			require.Equal(t, lost, r.lost)
 			for side := Client; side <= Server; side++ {
 				link, stats := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats()
 				require.EqualValues(t, stats.DatagramsSent, sent[side])
 				require.EqualValues(t, stats.Delivered+stats.LateAcks, acked[side])
 				require.EqualValues(t, stats.EventsSent+stats.EventsResent, copies[side])
 				require.Equal(t, link.Lost, lost[side])
+				require.Equal(t, link.LostInQueue, r.queueLost[side])
+				require.EqualValues(t, link.BytesSent, r.bytes[side])
 				require.EqualValues(t, r.Session(side.Other()).Stats().Duplicates, verdicts[side][GotDuplicate])
 				require.EqualValues(t, r.Session(side.Other()).Stats().Stale, verdicts[side][GotStale])
 				require.Equal(t, link.Duplicated, twice[side])
@@ -121,6 +127,93 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLatenciesAreTheEvents(t *testing.T) {
+	r := newRun(t, "link=bursts&cevents=40")
+	r.Advance(20 * time.Second)
+	var all []time.Duration
+	for side := Client; side <= Server; side++ {
+		for n := range r.EventCount(side) {
+			if e, _ := r.Event(side, n); e.HandedAt != never {
+				all = append(all, e.HandedAt-e.SentAt)
+			}
+		}
+	}
+	slices.Sort(all)
+	require.Greater(t, len(all), 900)
+	require.Equal(t, len(all), r.handed[0]+r.handed[1])
+	for _, of1000 := range []int{1, 500, 990, 999, 1000} {
+		require.Equal(t, all[(len(all)*of1000+999)/1000-1].Truncate(histogramStep), r.latencies.quantile(of1000), "%d", of1000)
+	}
+	require.Equal(t, all[len(all)-1], r.longest())
+	bins := r.Latencies(10*time.Millisecond, 20)
+	sum := 0
+	for _, n := range bins {
+		sum += n
+	}
+	require.Equal(t, len(all), sum)
+	require.Zero(t, bins[0]+bins[1]+bins[2], "none is faster than 30 ms")
+	samples := r.Samples()
+	require.Equal(t, r.datagrams, samples[len(samples)-1].Datagrams)
+	require.Len(t, samples, 41)
+}
+
+// Outages come when they are said to, long after the first ones and after a change.
+func TestOutages(t *testing.T) {
+	r := newRun(t, "outage=300&outages=1000&do=40.25:outages-2000,40.25:outage-500&cevents=0&sevents=0")
+	r.Advance(50 * time.Second)
+	out := func(at time.Duration) bool {
+		if at <= 40250*time.Millisecond { // the ticks come before the change
+			return at >= time.Second && at%time.Second < 300*time.Millisecond
+		}
+		since := at - 40250*time.Millisecond
+		return since >= 2*time.Second && since%(2*time.Second) < 500*time.Millisecond
+	}
+	_, count := r.Oldest()
+	lost := 0
+	for id := range count {
+		f, ok := r.Flight(id)
+		require.True(t, ok)
+		require.Equal(t, out(f.SentAt), f.Copies == 0, "%v", f.SentAt)
+		lost += 1 - f.Copies
+	}
+	require.Greater(t, lost, 500)
+}
+
+func TestCut(t *testing.T) {
+	r := newRun(t, "do=1:cut-100")
+	r.Advance(2 * time.Second)
+	_, count := r.Oldest()
+	for id := range count {
+		f, _ := r.Flight(id)
+		require.Equal(t, f.SentAt >= time.Second && f.SentAt < 1100*time.Millisecond && !(f.SentAt == time.Second && f.Copies == 1), f.Copies == 0, "%v", f.SentAt)
+	}
+}
+
+// A rate that changes on the way holds from then on.
+func TestRatesOnTheWay(t *testing.T) {
+	r := newRun(t, "client=60&cevents=10&do=2:client-125,2:cevents-50,5:shout-30")
+	count := func(t ackbits.Type) (n int) {
+		_, all := r.Oldest()
+		for id := range all {
+			if f, _ := r.Flight(id); f.From == Client && (f.Header.Type == t || f.Inner == t) {
+				n++
+			}
+		}
+		return n
+	}
+	r.Advance(2*time.Second - time.Millisecond)
+	inputs, events := count(ackbits.TypeInput), r.sent[Client]
+	require.Equal(t, 120, inputs)
+	require.InDelta(t, 20, events, 1)
+	r.Advance(4 * time.Second)
+	require.InDelta(t, inputs+250, count(ackbits.TypeInput), 2)
+	require.InDelta(t, events+100, r.sent[Client], 2)
+	r.Advance(5*time.Second - time.Millisecond)
+	events = r.sent[Client]
+	r.Advance(5*time.Second + time.Millisecond)
+	require.InDelta(t, events+30, r.sent[Client], 1)
 }
 
 // How a run is cut into calls changes nothing, and what was done on the way
