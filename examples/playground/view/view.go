@@ -6,7 +6,6 @@ package view
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -169,15 +168,6 @@ func ms(t time.Duration) float64 {
 	return float64(t) / float64(time.Millisecond)
 }
 
-// encode is json.Marshal for what cannot fail.
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("view: " + err.Error())
-	}
-	return b
-}
-
 // Describe tells of everything that can be set.
 func Describe() []byte {
 	type preset struct{ Key, Label, About string }
@@ -335,8 +325,7 @@ func cell(r *sim.Run, side sim.Side, ack uint16, bits uint64, n int) byte {
 }
 
 // newestEvents returns the newest events of both sides, the newest first.
-func newestEvents(r *sim.Run) []Event {
-	out := []Event{}
+func newestEvents(r *sim.Run) (out []Event) {
 	at := [2]int{r.EventCount(sim.Client) - 1, r.EventCount(sim.Server) - 1}
 	for len(out) < listedEvents {
 		client, some := r.Event(sim.Client, at[sim.Client])
@@ -357,7 +346,7 @@ func newestEvents(r *sim.Run) []Event {
 
 func eventOf(r *sim.Run, e *sim.Event) Event {
 	out := Event{From: e.From, Number: e.Number, ID: int(uint16(e.Number)), Size: e.Size,
-		Sent: ms(e.SentAt), First: ms(e.FirstIn), Handed: ms(e.HandedAt), Acked: ms(e.AckedAt), Copies: []Copy{}}
+		Sent: ms(e.SentAt), First: ms(e.FirstIn), Handed: ms(e.HandedAt), Acked: ms(e.AckedAt)}
 	for _, id := range e.Copies[:min(len(e.Copies), listedCopies)] {
 		if f, ok := r.Flight(id); ok {
 			out.Copies = append(out.Copies, copyOf(r, f))
@@ -394,7 +383,7 @@ func typeOf(f *sim.Flight) string {
 
 // Samples returns a run's samples of after a time.
 func (b *Board) Samples(i int, after time.Duration) []byte {
-	rows := [][]float64{}
+	var rows [][]float64
 	for _, s := range b.runs[i].Samples() {
 		if s.At <= after {
 			continue
@@ -449,14 +438,13 @@ func (b *Board) Flight(i, id int) []byte {
 		return []byte("null")
 	}
 	d := FlightDetail{ID: f.ID, From: f.From, Type: typeOf(f), Sequence: int(f.Header.Sequence), Sent: ms(f.SentAt), Fate: fate(r, f),
-		Acked: ms(f.AckedAt), Size: len(f.Bytes), Sealed: f.Sealed(), Events: append([]int{}, f.Events...), Arrives: []float64{}, Got: []string{}, Names: []int{}, Missing: []int{}}
+		Acked: ms(f.AckedAt), Size: len(f.Bytes), Sealed: f.Sealed(), Events: f.Events}
 	for n := range f.Copies {
 		d.Arrives = append(d.Arrives, ms(f.Arrives[n]))
 		d.Got = append(d.Got, f.Got[n].String())
 	}
 	d.Header, _, _, _ = sim.DecodeHeader(f.Bytes)
-	payload, _ := sim.DecodePayload(f.Header.Type, f.Plain)
-	d.Payload = append([]sim.Part{}, payload...)
+	d.Payload, _ = sim.DecodePayload(f.Header.Type, f.Plain)
 	d.Hex, d.Plain = hex.EncodeToString(f.Bytes), hex.EncodeToString(f.Plain)
 	d.named(r, f)
 	return encode(d)
@@ -508,8 +496,7 @@ func (b *Board) Event(i int, from sim.Side, number int) []byte {
 	return encode(EventDetail{eventOf(r, e), life(r, e)})
 }
 
-func life(r *sim.Run, e *sim.Event) []Moment {
-	moments := []Moment{}
+func life(r *sim.Run, e *sim.Event) (moments []Moment) {
 	now := r.Now()
 	note := func(at time.Duration, flight int, text string) {
 		if at >= 0 && at <= now {
