@@ -275,6 +275,24 @@ func TestClickOnADatagramShowsItsBytes(t *testing.T) {
 	}
 }
 
+func TestWalkFromTheInspector(t *testing.T) {
+	tab := open(t, look{width: 390, height: 844, still: true}, "#t=2")
+	eval[any](t, tab, `select({ run: 0, kind: "flight", id: 50 }), 0`)
+	click(t, tab, `[data-key="walk1"]`)
+	until(t, tab, `state.selected.id === 51 && state.detail.ID === 51`)
+	click(t, tab, `[data-key="walk-1"]`)
+	until(t, tab, `state.selected.id === 50 && diagrams[0].flights.some(f => f.id === 50)`)
+}
+
+// With Ordered an event that is there may wait for those before it.
+func TestOrderedWaits(t *testing.T) {
+	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=30&ordered=1&cevents=60&t=3")
+	waits := `json(ackbits.status(0)).Events.some(e => e.First >= 0 && e.Handed !== e.First)`
+	eval[any](t, tab, `(() => { for (let t = 3000; t < 9000 && !(`+waits+`); t += 5) advance(t); refresh(true); })()`)
+	require.True(t, eval[bool](t, tab, waits))
+	require.Positive(t, eval[float64](t, tab, `document.querySelectorAll('.event-row circle[stroke="var(--good)"]').length`))
+}
+
 func TestClickOnAnEventsMark(t *testing.T) {
 	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=10&t=2.03")
 	at := eval[[]float64](t, tab, `(() => { scrollTo(0, 0); const d = diagrams[0]; d.draw(); const r = d.canvas.getBoundingClientRect(), [x, y] = d.marks.find(([x]) => x < d.end - 60); return [r.left + x, r.top + y]; })()`)

@@ -211,6 +211,7 @@ function showEvents() {
 			svg += `<line x1="${from}" x2="${to}" y1="10" y2="10" stroke="var(--${lost ? "lost" : "event"})" stroke-width="2" ${lost ? 'stroke-dasharray="2 2"' : ""} opacity=".75"/><circle cx="${from}" cy="10" r="3" fill="var(--event)"/>`;
 			if (lost) svg += `<text x="${to}" y="14.500" text-anchor="middle" font-size="13" font-weight="700" fill="var(--lost)">×</text>`;
 		}
+		if (e.Handed > e.First || e.Handed < 0 && e.First >= 0) svg += `<circle cx="${X(e.First - e.Sent)}" cy="10" r="3.500" fill="var(--panel)" stroke="var(--good)" stroke-width="1.500"/>`; // it waits for those before it
 		if (e.Acked >= 0) svg += `<line x1="${X(e.Acked - e.Sent)}" x2="${X(e.Acked - e.Sent)}" y1="4" y2="16" stroke="var(--muted)" stroke-width="1.500"/>`;
 		if (e.Handed >= 0) svg += `<svg x="${X(e.Handed - e.Sent)}" overflow="visible"><path d="M0 4l6 6-6 6-6-6z" fill="var(--good)"/></svg>`;
 		row.svg.innerHTML = svg;
