@@ -46,77 +46,89 @@ func TestPresetsDeliverEachEventOnce(t *testing.T) {
 	}
 }
 
+// seen is what a trace tells by itself, by sender.
+type seen struct {
+	sent, lost, twice, acked, copies, received [2]int
+	verdicts                                   [2][GotRefused + 1]int
+}
+
+func look(t *testing.T, r *Run) (s seen) {
+	oldest, count := r.Oldest()
+	require.Zero(t, oldest, "all is remembered")
+	require.Zero(t, r.forgotten, "all was foretold")
+	for id := range count {
+		f, ok := r.Flight(id)
+		require.True(t, ok)
+		s.sent[f.From]++
+		s.copies[f.From] += len(f.Events)
+		switch f.Copies {
+		case 0:
+			require.NotEqual(t, simnet.Delivered, f.Fate)
+			s.lost[f.From]++
+		case 2:
+			s.twice[f.From]++
+		}
+		if f.AckedAt != never {
+			s.acked[f.From]++
+			require.GreaterOrEqual(t, f.AckedAt, f.Arrives[0])
+		}
+		for i := range f.Copies {
+			require.Equal(t, f.Arrives[i] > r.Now(), f.Got[i] == UnderWay)
+			if f.Got[i] != UnderWay {
+				s.verdicts[f.From][f.Got[i]]++
+				s.received[f.From]++
+			}
+		}
+	}
+	return s
+}
+
 // What the trace says by itself is what the library and the links count.
 func TestTraceAgreesWithTheCounters(t *testing.T) {
 	for _, preset := range Presets {
 		t.Run(preset.Key, func(t *testing.T) {
 			r := newRun(t, "link="+preset.Key+"&dup=3&reorder=4&jitter=20")
 			r.Advance(15 * time.Second)
-			oldest, count := r.Oldest()
-			require.Zero(t, oldest, "all is remembered")
-			require.Zero(t, r.forgotten, "all was foretold")
-			var sent, lost, twice, acked, copies, received [2]int
-			var verdicts [2][GotRefused + 1]int
-			for id := range count {
-				f, ok := r.Flight(id)
-				require.True(t, ok)
-				sent[f.From]++
-				copies[f.From] += len(f.Events)
-				if f.Copies == 0 {
-					require.NotEqual(t, simnet.Delivered, f.Fate)
-					lost[f.From]++
-				}
-				if f.Copies == 2 {
-					twice[f.From]++
-				}
-				if f.AckedAt != never {
-					acked[f.From]++
-					require.GreaterOrEqual(t, f.AckedAt, f.Arrives[0])
-				}
-				for i := range f.Copies {
-					if f.Arrives[i] <= r.Now() {
-						require.NotEqual(t, UnderWay, f.Got[i])
-						verdicts[f.From][f.Got[i]]++
-						received[f.From]++
-					} else {
-						require.Equal(t, UnderWay, f.Got[i])
-					}
-				}
-			}
-			require.Positive(t, verdicts[Client][GotLate])
-			require.Equal(t, sent, r.datagrams)
-			require.Equal(t, lost, r.lost)
+			s := look(t, r)
+			require.Equal(t, s.sent, r.datagrams)
+			require.Equal(t, s.lost, r.lost)
+			require.Positive(t, s.verdicts[Client][GotLate])
 			for side := Client; side <= Server; side++ {
-				link, stats := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats()
-				require.EqualValues(t, stats.DatagramsSent, sent[side])
-				require.EqualValues(t, stats.Delivered+stats.LateAcks, acked[side])
-				require.EqualValues(t, stats.EventsSent+stats.EventsResent, copies[side])
-				require.Equal(t, link.Lost, lost[side])
+				link, stats, peer := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats(), r.Session(side.Other()).Stats()
+				require.Equal(t, link.Lost, s.lost[side])
 				require.Equal(t, link.LostInQueue, r.queueLost[side])
 				require.EqualValues(t, link.BytesSent, r.bytes[side])
-				require.EqualValues(t, r.Session(side.Other()).Stats().Duplicates, verdicts[side][GotDuplicate])
-				require.EqualValues(t, r.Session(side.Other()).Stats().Stale, verdicts[side][GotStale])
-				require.Equal(t, link.Duplicated, twice[side])
-				require.EqualValues(t, r.Session(side.Other()).Stats().DatagramsReceived, received[side])
-				delivered := 0
-				for n := range r.EventCount(side) {
-					e, ok := r.Event(side, n)
-					require.True(t, ok)
-					if e.AckedAt != never {
-						delivered++
-						require.GreaterOrEqual(t, e.AckedAt, e.FirstIn)
-						require.GreaterOrEqual(t, e.HandedAt, e.FirstIn)
-					}
-				}
-				require.EqualValues(t, stats.EventsDelivered, delivered)
-				for event := range r.Session(side).Undelivered() {
-					e, ok := r.Event(side, r.number(side, event.ID))
-					require.True(t, ok)
-					require.Equal(t, never, e.AckedAt)
-				}
+				require.Equal(t, link.Duplicated, s.twice[side])
+				require.EqualValues(t, stats.DatagramsSent, s.sent[side])
+				require.EqualValues(t, stats.Delivered+stats.LateAcks, s.acked[side])
+				require.EqualValues(t, stats.EventsSent+stats.EventsResent, s.copies[side])
+				require.EqualValues(t, stats.EventsDelivered, acknowledged(t, r, side))
+				require.EqualValues(t, peer.Duplicates, s.verdicts[side][GotDuplicate])
+				require.EqualValues(t, peer.Stale, s.verdicts[side][GotStale])
+				require.EqualValues(t, peer.DatagramsReceived, s.received[side])
 			}
 		})
 	}
+}
+
+// acknowledged counts the events of a side that it knows to be delivered, and
+// checks that the others are those that its session calls undelivered.
+func acknowledged(t *testing.T, r *Run, side Side) (n int) {
+	for number := range r.EventCount(side) {
+		e, ok := r.Event(side, number)
+		require.True(t, ok)
+		if e.AckedAt != never {
+			n++
+			require.GreaterOrEqual(t, e.AckedAt, e.FirstIn)
+			require.GreaterOrEqual(t, e.HandedAt, e.FirstIn)
+		}
+	}
+	for event := range r.Session(side).Undelivered() {
+		e, ok := r.Event(side, r.number(side, event.ID))
+		require.True(t, ok)
+		require.Equal(t, never, e.AckedAt)
+	}
+	return n
 }
 
 // What a side is said to acknowledge is what its next header does.
