@@ -387,7 +387,7 @@ func TestSmooth(t *testing.T) {
 func TestPhone(t *testing.T) {
 	tab := open(t, look{width: 390, height: 844, still: true}, "#loss=5&t=2")
 	require.LessOrEqual(t, eval[float64](t, tab, `document.documentElement.scrollWidth`), 390.0, "nothing is wider than the screen")
-	require.True(t, eval[bool](t, tab, `diagrams[0].vertical`))
+	until(t, tab, `diagrams[0].vertical === true`)
 	small := eval[[]string](t, tab, `[...document.querySelectorAll("button")].filter(n => n.offsetParent && Math.min(n.offsetHeight, n.offsetWidth) < 24).map(n => n.outerHTML)`)
 	require.Empty(t, small, "fingers need room")
 	click(t, tab, "#settings-fold")

@@ -173,6 +173,7 @@ function frame(now) {
 
 // refresh brings the panels up to date.
 function refresh(all) {
+	resting = 3; // the next frame draws
 	for (let run = 0; run < state.runs; run++) state.status[run] = json(ackbits.status(run));
 	showWindows();
 	showEvents();
