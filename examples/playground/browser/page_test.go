@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ackbits/ackbits/examples/playground/page"
@@ -338,9 +339,15 @@ func TestKeyboardAlone(t *testing.T) {
 	}
 	until(t, tab, `state.selected && state.selected.id === state.status[0].Sent - 1`)
 	require.Contains(t, eval[string](t, tab, `$("announce").textContent`), "sent at")
-	// Tab comes by every control there is to see, and stays nowhere.
-	seen := eval[float64](t, tab, `document.querySelectorAll("button:not([tabindex='-1']), input, summary, .diagram").length`)
-	require.Greater(t, seen, 60.0)
+	// Tab comes by every control there is to see, and shows where it is.
+	eval[any](t, tab, `(() => { document.activeElement.blur(); window.passed = new Set(); window.dim = []; document.addEventListener("focusin", e => { passed.add(e.target); if (getComputedStyle(e.target).outlineStyle === "none") dim.push(e.target.outerHTML.slice(0, 80)); }); })(), 0`)
+	for range 200 {
+		require.NoError(t, tab.Do(chromedp.KeyEvent(kb.Tab)))
+	}
+	missed := eval[[]string](t, tab, `[...document.querySelectorAll("button, input, summary, .diagram, a[href]")].filter(n => n.checkVisibility({ visibilityProperty: true }) && !n.disabled && n.tabIndex >= 0 && !n.closest("details:not([open]) > div") && !passed.has(n)).map(n => n.outerHTML.slice(0, 120))`)
+	require.Empty(t, missed)
+	require.Greater(t, eval[float64](t, tab, `passed.size`), 70.0)
+	require.Empty(t, eval[[]string](t, tab, `dim`), "focus can be seen")
 	unnamed := eval[[]string](t, tab, `[...document.querySelectorAll("button, input")].filter(n => n.checkVisibility({ visibilityProperty: true }) && !(n.textContent.trim() || n.getAttribute("aria-label") || n.labels?.length || n.title)).map(n => n.outerHTML)`)
 	require.Empty(t, unnamed)
 }
