@@ -67,7 +67,7 @@ type rate struct {
 	askedAt  int64
 	unasked  int   // chunks since
 	starting bool  // the link's limit was not met yet
-	first    bool  // nor did any probe return
+	probes   int   // that have returned since the start
 	probeAt  int64 // when the next probe is wanted
 	rtt      int64
 
@@ -88,7 +88,7 @@ func (r *rate) init(limit, poll int64) {
 
 // restart forgets what is known of the link's rate.
 func (r *rate) restart() {
-	r.starting, r.first = true, true
+	r.starting, r.probes = true, 0
 	r.probe = probe{state: probeWanted}
 	r.set(firstRate)
 }
@@ -128,7 +128,7 @@ func (r *rate) allowedAt() int64 {
 	switch {
 	case r.probe.state == probeSending:
 		return r.probe.nextAt
-	case r.probe.state == probeWaiting && r.first:
+	case r.probe.state == probeWaiting && r.probes == 0:
 		return r.probe.lateAt()
 	}
 	return r.nextAt
@@ -166,10 +166,12 @@ func (r *rate) gain() int64 {
 	switch {
 	case !r.starting:
 		return gain
-	case r.first:
+	case r.probes == 0:
 		return firstGain
 	case r.poll > 0:
 		return tickGain
+	case r.probes == 1:
+		return secondGain
 	}
 	return startGain
 }
@@ -245,7 +247,7 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	default:
 		r.set((r.bytes + got) / 2)
 	}
-	r.first = false
+	r.probes++
 	r.starting = r.starting && passed
 	r.probeAt = now + probeRounds*r.rtt
 }
