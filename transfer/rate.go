@@ -41,10 +41,11 @@ const (
 	lossLimit  = 125
 	lossChunks = 16
 
-	// longestPause is the most that is waited after a cut, and a quarter of the rate
-	// the least that is left: what is measured may be wrong. More lets a queue stay for
-	// longer, less starves a transfer over one bad measurement.
+	// longestPause is the most that is waited after a cut, and leastShare what the rate
+	// may be divided by at most: what is measured may be wrong. Shorter, or less, lets a
+	// queue stay for longer; more starves a transfer over one bad measurement.
 	longestPause = second
+	leastShare   = 4
 
 	// unmoved is how many cuts in a row that do not shorten a queue show that there is
 	// none, and the path became longer. Fewer would believe it of others' queues.
@@ -211,7 +212,7 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 
 // cut lowers the rate, after a pause.
 func (r *rate) cut(bytes, pause, now int64) {
-	r.set(max(bytes, r.bytes/4))
+	r.set(max(bytes, r.bytes/leastShare))
 	r.nextAt = max(r.nextAt, now) + min(pause, longestPause)
 	r.cutAt = r.nextAt
 	r.starting = false
@@ -239,7 +240,11 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	if r.big {
 		share = bigShare
 	}
-	switch got = max(got*share/100, r.bytes/4); {
+	got = got * share / 100
+	if r.probes > 0 { // firstRate was a guess
+		got = max(got, r.bytes/leastShare)
+	}
+	switch {
 	case passed:
 		r.set(max(r.bytes, got))
 	case r.starting:
