@@ -108,9 +108,7 @@ func (g *Gate) Confirm(token uint64) {
 // End tells that a session has ended: its seat is free, and its client is
 // remembered for 20 s.
 func (g *Gate) End(token uint64) {
-	now := g.time.read()
-	g.memory.sweep(now)
-	if g.memory.end(token, now) {
+	if g.memory.end(token, g.time.read()) {
 		g.seats--
 	}
 }

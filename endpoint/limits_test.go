@@ -136,8 +136,12 @@ func TestHelloThatDoesNotOpenIsCounted(t *testing.T) {
 	require.Equal(t, uint64(4), s.Forged)
 	require.Equal(t, uint64(6), s.HeldByAddress)
 
+	for _, a := range w.order { // they give up
+		delete(w.clients, a)
+	}
 	w.clock.Advance(20 * time.Second)
-	w.run(time.Second)
+	require.NotNil(t, w.shake(host(2), knowing("")).Session())
+	require.Equal(t, 1, w.server.Stats().Remembered)
 }
 
 // A key of low order gives away every secret that is made with it.
@@ -341,4 +345,21 @@ func TestProvedAddressesFillABoundedMemory(t *testing.T) {
 	w.wire, w.log = nil, nil
 	knock()
 	require.Equal(t, 2, w.server.Stats().Remembered, "and the others are forgotten")
+}
+
+// What a peer takes besides its session: two AEADs of AES-256, its path, and what
+// the gate remembers of it.
+func TestPeerTakesLittleMemory(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{MaxPeers: 1000})
+	const n = 200
+	before := heap()
+	for i := range n {
+		require.NotNil(t, w.shake(host(i), knowing("a name")).Session())
+		delete(w.clients, host(i))
+	}
+	w.order, w.events = nil, nil
+	each := (int64(heap()) - int64(before)) / n
+	t.Logf("%d bytes for each peer", each)
+	require.Less(t, each, int64(8<<10))
+	runtime.KeepAlive(w)
 }

@@ -66,6 +66,31 @@ func TestSizesOfMessages(t *testing.T) {
 	require.GreaterOrEqual(t, helloSize-helloHead-tagSize-2, MaxHello)
 }
 
+func TestDefaults(t *testing.T) {
+	g, err := NewGate(ServerConfig{Key: sceneKey})
+	require.NoError(t, err)
+	require.Equal(t, 1024, g.cfg.MaxPeers)
+	require.Equal(t, 16, g.cfg.MaxPerAddress)
+	require.Equal(t, 4096, g.memory.capacity)
+	g, err = NewGate(ServerConfig{Key: sceneKey, MaxPeers: 2000, MaxPerAddress: 3})
+	require.NoError(t, err)
+	require.Equal(t, 8000, g.memory.capacity)
+	require.Equal(t, 3, g.memory.perPlace)
+	c, err := NewClient(ClientConfig{})
+	require.NoError(t, err)
+	require.Equal(t, int64(5*time.Second), c.endsAt)
+}
+
+func TestHelloOfABoxThatIsTooShortForIt(t *testing.T) {
+	for _, plain := range [][]byte{nil, {0}, {1, 0}, {3, 0, 1, 2}} {
+		_, err := unpadHello(plain)
+		require.ErrorIs(t, err, ackbits.ErrPayload, "%x", plain)
+	}
+	app, err := unpadHello([]byte{2, 0, 1, 2})
+	require.NoError(t, err)
+	require.Equal(t, []byte{1, 2}, app)
+}
+
 func TestReasonIsCutBetweenCharacters(t *testing.T) {
 	require.Equal(t, "", cut("", 3))
 	require.Equal(t, "abc", cut("abc", 3))

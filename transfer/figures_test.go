@@ -188,8 +188,8 @@ func (r *row) figure(t testing.TB, seed uint64, m *measured) {
 	m.took = append(m.took, end-start)
 	directions := float64(min(1, len(r.up)) + min(1, len(r.down)))
 	for i, p := range ends {
-		f := &p.transfers.flight
-		m.chunks, m.repeats, m.answers = m.chunks+int(f.count), m.repeats+int(f.repeats), m.answers+p.other.answers
+		stats := p.transfers.Stats()
+		m.chunks, m.repeats, m.answers = m.chunks+int(stats.Chunks), m.repeats+int(stats.Repeated), m.answers+p.other.answers
 		if len(files[i]) == 0 || r.link.Rate == 0 {
 			continue
 		}

@@ -234,6 +234,19 @@ func (t *Transfers) Outcome(o ackbits.Outcome) {
 	}
 }
 
+// Stats tells of what this end sends.
+type Stats struct {
+	Chunks   uint64 // sent, repeats included
+	Repeated uint64 // sent again, because they seemed to be lost
+	Needless uint64 // seemed to be lost, and arrived after all
+	Rate     int    // bytes a second, with all headers, at the moment
+}
+
+// Stats returns the counters.
+func (t *Transfers) Stats() Stats {
+	return Stats{uint64(t.flight.count), t.flight.repeats, t.flight.needless, int(t.rate.bytes)}
+}
+
 // Idle reports whether nothing is under way: every file has ended, at both ends, as far
 // as is known here. Until then the session is needed.
 func (t *Transfers) Idle() bool {
