@@ -120,8 +120,8 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// receiveHello answers a Hello: with a Challenge until its cookie is good (P-13.2.2),
-// then with what was decided.
+// receiveHello answers a Hello: with a Challenge until its cookie is good, then with
+// what was decided.
 func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64) ([]byte, *Admission, error) {
 	h, err := parseHello(datagram)
 	if err != nil {
@@ -138,7 +138,7 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 		g.stats.Hushed++
 		return nil, nil, nil
 	}
-	if !good || h.version != version {
+	if !good || h.version != version { // nothing is kept (P-13.2.2)
 		if h.cookie != [cookieSize]byte{} && !good {
 			g.stats.BadCookies++
 		}
