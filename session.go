@@ -132,8 +132,8 @@ func (s *Session) Send(event []byte) (id uint16, err error) {
 // AppendDatagram appends a datagram of the application's to dst, for the caller
 // to send, and returns its sequence. The type is 1 to 4 or 16 to 255, else
 // ErrReservedType; the payload is at most MaxPayload bytes, else
-// ErrDatagramTooLarge; once the session was closed or has ended, the error is the
-// reason (P-2.2.4). On an error dst comes back as it was. The payload must not lie in
+// ErrDatagramTooLarge; once the session was closed or has ended, which this call may
+// find (ErrStalled, ErrKeyExhausted), the error is the reason (P-2.2.4). On an error dst comes back as it was. The payload must not lie in
 // dst's spare capacity. The datagram is never sent again (P-6.2.1).
 func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte, seq uint16, err error) {
 	now := s.time.read()
@@ -400,7 +400,7 @@ func (s *Session) Undelivered() iter.Seq[Event] {
 func (s *Session) Err() error { return s.channel.err }
 
 // RTT returns the smoothed round trip time (RFC 6298); 0 before the first
-// sample.
+// sample. It includes the peer's wait for its next datagram, up to a tick.
 func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
 
 // MaxPayload returns how many bytes an application datagram may carry.
