@@ -358,7 +358,7 @@ func (s *Session) Shutdown(patience time.Duration) {
 	if s.channel.err != nil || s.live.leaving {
 		return
 	}
-	if s.live.drain(now, patience); s.live.drained(s.InFlight()) || patience <= 0 {
+	if s.live.drain(now, patience); s.live.drained(s.InFlight()) {
 		s.leave(now)
 	}
 	s.channel.quietUntil = min(s.channel.quietUntil, s.live.leaveBy)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/ackbits/ackbits"
 	"github.com/stretchr/testify/require"
@@ -116,6 +117,47 @@ func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
 			require.False(t, ok)
 		}
 		ok, _ := c.check(from, other, cookie[:], now)
+		require.False(t, ok)
+	}
+	_, there := c.check(addr("[fe80::1%eth0]:4000"), key, key, 0)
+	ok, _ := c.check(addr("[fe80::1%eth1]:4000"), key, there[:], 0)
+	require.False(t, ok, "another link's fe80::1")
+}
+
+func TestTimeNeverMovesBackAndMakesNoLeaps(t *testing.T) {
+	var clock ackbits.ManualClock
+	clock.Set(time.Unix(1_700_000_000, 0))
+	var l timeline
+	l.start(&clock)
+	for _, step := range []struct{ by, want time.Duration }{
+		{time.Second, time.Second}, {-time.Hour, time.Second}, {time.Second, 2 * time.Second},
+		{24 * time.Hour, 24*time.Hour + 2*time.Second}, {24*time.Hour + 1, 24*time.Hour + 2*time.Second}, {1, 24*time.Hour + 2*time.Second + 1},
+	} {
+		clock.Advance(step.by)
+		require.Equal(t, int64(step.want), l.read(), step.by)
+		require.Equal(t, clock.Now(), l.time(l.now))
+	}
+	l.start(nil)
+	require.WithinDuration(t, time.Now(), l.last, time.Minute, "the system's")
+}
+
+func TestOpenedIsTrueOfWhatOpened(t *testing.T) {
+	for _, err := range []error{nil, ackbits.ErrType, ackbits.ErrPayload, ackbits.ErrWindow, ackbits.ErrRejected} {
+		require.True(t, Opened(err), err)
+	}
+	for _, err := range []error{ackbits.ErrShort, ackbits.ErrOversize, ackbits.ErrFormat, ackbits.ErrToken, ackbits.ErrReplayed,
+		ackbits.ErrForged, ackbits.ErrTimeout, ackbits.ErrPeerLeft, ackbits.ErrClosed} {
+		require.False(t, Opened(err), err)
+	}
+}
+
+func TestProbeReplyNamesItsSession(t *testing.T) {
+	reply := appendCode(nil, kindProbeReply, 0x0807060504030201, make([]byte, 16))
+	token, ok := ProbeReply(reply)
+	require.True(t, ok)
+	require.Equal(t, uint64(0x0807060504030201), token)
+	for _, other := range [][]byte{nil, reply[:25], append(reply[:26:26], 0), appendCode(nil, kindProbe, 1, make([]byte, 16))} {
+		_, ok := ProbeReply(other)
 		require.False(t, ok)
 	}
 }
