@@ -184,7 +184,7 @@ func (w world) steps(s worldState, yield func(worldState)) {
 }
 
 // maySend reports whether another datagram may be sent: not half of the sequences
-// after the newest one that was acknowledged (R8), where the session ends.
+// after the newest one that was acknowledged (P-3.1.4), where the session ends.
 func (w world) maySend(s *worldState) bool {
 	most := w.sizes.seqs / 2
 	if w.endless {
@@ -274,7 +274,7 @@ func (w world) open(s *worldState, f worldFlight) bool {
 		return false
 	}
 	bit := uint16(1) << (-f.number - 1)
-	brokenIf(s.ever&bit != 0, s, "R13: a datagram opens twice")
+	brokenIf(s.ever&bit != 0, s, "P-11.3.3: a datagram opens twice")
 	s.ever |= bit
 	if arrival == Newest || arrival == Late {
 		window.take(w.sizes, number)
@@ -561,8 +561,8 @@ func TestSmallWorldsNotice(t *testing.T) {
 		{"a datagram comes after more than half of the sequences", func(w *world) { w.patience = 8 }, "I1"},
 		{"sending goes on without an acknowledgement", func(w *world) { w.endless = true }, "I1"},
 		{"a sealed one goes on, too", func(w *world) { *w = sealed; w.endless = true }, "I1"},
-		{"replays are not looked for", func(w *world) { *w = sealed; w.noWindow = true }, "R13: a datagram opens twice"},
-		{"the nonce is the sequence", func(w *world) { *w = sealed; w.byHalf = true }, "R13: a datagram opens twice"},
+		{"replays are not looked for", func(w *world) { *w = sealed; w.noWindow = true }, "P-11.3.3: a datagram opens twice"},
+		{"the nonce is the sequence", func(w *world) { *w = sealed; w.byHalf = true }, "P-11.3.3: a datagram opens twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := small
