@@ -170,10 +170,10 @@
 //
 // # Not provided
 //
-// No encryption or authentication of its own: a session without Seal and Open is
-// for networks that are trusted, and for tests. No
-// fragmentation: a datagram is at most 1200 bytes. No congestion control: the
-// application chooses its rates, [Config].EventRate bounds what copies add. No
-// handshake: Connect and Accept are the application's. No concurrency: a session
-// belongs to one goroutine at a time, different sessions share nothing.
+// No keys: without [Config].Seal and Open anyone who sees a datagram can forge
+// one. No handshake: Connect and Accept are the application's. Package endpoint
+// has both, and proves addresses. No fragmentation: a datagram is at most 1200
+// bytes. No congestion control: the application chooses its rates,
+// [Config].EventRate bounds what copies add. No concurrency: a session belongs
+// to one goroutine at a time, different sessions share nothing.
 package ackbits
