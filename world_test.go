@@ -184,7 +184,7 @@ func (w world) steps(s worldState, yield func(worldState)) {
 }
 
 // maySend reports whether another datagram may be sent: not half of the sequences
-// after the newest one that was acknowledged (P-3.1.4), where the session ends.
+// after the newest one that was acknowledged, where the session ends.
 func (w world) maySend(s *worldState) bool {
 	most := w.sizes.seqs / 2
 	if w.endless {
