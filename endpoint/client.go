@@ -102,7 +102,7 @@ func (c *Client) handshake(k kind, datagram []byte) error {
 }
 
 // receiveReset ends the session if the server says so that began it. A code that
-// is not right says nothing.
+// is not right says nothing (P-13.5.2).
 func (c *Client) receiveReset(datagram []byte) error {
 	token, code, err := parseCode(datagram)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Client) receiveReset(datagram []byte) error {
 	return nil
 }
 
-// receiveProbe has a Probe answered by the next Due. One reply waits at most.
+// receiveProbe has a Probe answered by the next Due (P-13.4.3). One reply waits at most.
 func (c *Client) receiveProbe(datagram []byte) error {
 	token, asked, err := parseCode(datagram)
 	if err != nil {

@@ -31,7 +31,7 @@ type knocking struct {
 }
 
 // receiveChallenge takes the cookie of a Challenge that may be the server's. One that
-// may not is only remembered: a forged one must end nothing.
+// may not is only remembered: a forged one must end nothing (P-13.2.3).
 func (c *Client) receiveChallenge(datagram []byte) error {
 	ch, err := parseChallenge(datagram)
 	if err != nil {
@@ -82,7 +82,8 @@ func (c *Client) parties() parties {
 	return p
 }
 
-// receiveAccept opens an Accept and begins the session.
+// receiveAccept opens an Accept, whichever Hello it answers, and begins the session
+// (P-13.2.7).
 func (c *Client) receiveAccept(datagram []byte) error {
 	ephemeral, head, box, err := splitAccept(datagram)
 	if err != nil {
@@ -115,7 +116,7 @@ func (c *Client) receiveAccept(datagram []byte) error {
 		return c.end(err)
 	}
 	c.token, c.code, c.reply, c.probe = terms.token, terms.code, terms.reply, keys.probe
-	c.private, c.knocks = nil, knocking{} // what could open this session again is forgotten
+	c.private, c.knocks = nil, knocking{} // what could open this session again is forgotten (P-13.3.3)
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (c *Client) receiveRefuse(datagram []byte) error {
 	return nil
 }
 
-// dueHello yields the Hello that is due, if one is, or ends the attempt.
+// dueHello yields the Hello that is due, if one is, or ends the attempt (P-13.2.1).
 func (c *Client) dueHello(buf []byte, now int64, yield func([]byte) bool) {
 	if now >= c.endsAt {
 		c.end(c.silence())

@@ -107,6 +107,7 @@ func TestJoinsAreRationed(t *testing.T) {
 }
 
 // A Hello that does not open costs its address a place among those turned away.
+// P-13.2.4.
 func TestHelloThatDoesNotOpenIsCounted(t *testing.T) {
 	asked := 0
 	w := newWorld(t, endpoint.ServerConfig{MaxPerAddress: 4, Admit: func(endpoint.Request) ([]byte, error) { asked++; return nil, nil }})
@@ -144,6 +145,7 @@ func TestHelloThatDoesNotOpenIsCounted(t *testing.T) {
 }
 
 // A key of low order gives away every secret that is made with it.
+// P-13.2.4.
 func TestPointsOfLowOrderAreDropped(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	for _, point := range [][]byte{{}, {1}} {
@@ -218,6 +220,7 @@ func (constant) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// P-13.2.5.
 func TestTokenThatIsLiveIsDrawnAgain(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Rand: constant{}})
 	require.NotNil(t, w.shake(host(1), knowing("")).Session())
@@ -275,6 +278,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// P-13.2.8.
 func TestFloodFrom10000AddressesLeavesMemoryAndPeersAlone(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{})
 	w.log = nil
@@ -301,6 +305,7 @@ func TestFloodFrom10000AddressesLeavesMemoryAndPeersAlone(t *testing.T) {
 }
 
 // Addresses that are proved cost more, and what they cost is bounded, too.
+// P-13.2.8.
 func TestProvedAddressesFillABoundedMemory(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{
 		MaxPeers: 16,

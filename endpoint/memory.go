@@ -64,7 +64,7 @@ func placeOf(addr netip.Addr) netip.Prefix {
 // memory is all that a gate keeps: clients that proved an address and for which
 // something was computed. It is bounded by capacity, and by perPlace for the
 // clients of a place and once more for its strangers. When it is full nobody
-// is taken up, and nobody is forgotten for it.
+// is taken up, and nobody is forgotten for it (P-13.2.8).
 type memory struct {
 	capacity int
 	perPlace int

@@ -14,6 +14,7 @@ func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
 // FuzzMessages: what a parser takes, it gives back byte for byte; so each message
 // has one encoding.
+// P-13.1.1.
 func FuzzMessages(f *testing.F) {
 	for k := range kind(9) {
 		for _, n := range []int{0, 1, 26, 34, 76, 99, 640, 641} {
@@ -52,6 +53,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
+// P-13.1.1.
 func TestSizesOfMessages(t *testing.T) {
 	require.Equal(t, 99, challengeSize)
 	require.Equal(t, 76, acceptOverhead)
@@ -124,6 +126,7 @@ func TestAllowanceIsABurstAndARate(t *testing.T) {
 	require.Equal(t, 4, taken(1_000_000_000))
 }
 
+// P-13.2.2.
 func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
 	c := newCookies([]byte("secret"))
 	from, key := addr("192.0.2.1:4000"), make([]byte, 32)

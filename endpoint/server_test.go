@@ -105,6 +105,7 @@ func TestDeadlineIsExact(t *testing.T) {
 	}
 }
 
+// P-13.2.1.
 func TestClientEndsAtItsTimeoutAndNotBefore(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	cfg := knowing("ann")
@@ -248,6 +249,7 @@ func TestReplyThatIsTooLongIsSaid(t *testing.T) {
 	require.ErrorContains(t, c.Err(), "reply of 513 bytes, the limit is 512")
 }
 
+// P-13.1.4.
 func TestHelloAndReplyAsLongAsCanBe(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(r endpoint.Request) ([]byte, error) { return r.Hello, nil }})
 	cfg := knowing(strings.Repeat("x", 512))
@@ -277,6 +279,7 @@ func TestDatagramOfASessionTakesNoMemory(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, step))
 }
 
+// P-13.2.2.
 func TestAStrangersHelloTakesNoMemory(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	flood(w, 0, 300)

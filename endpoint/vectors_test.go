@@ -284,6 +284,7 @@ func (v *vector) checkAccept(t *testing.T, client, server, static []byte, bound 
 
 // The file says what the package sends, and what one sends that was written from
 // the package comment.
+// P-13.3.1, P-13.3.2.
 func TestVectors(t *testing.T) {
 	const file = "testdata/handshake.json"
 	vectors := given()

@@ -54,7 +54,7 @@ func (t *Transfers) appendDue(dst []byte, until int64) ([]byte, bool) {
 	return t.appendChunk(dst, now)
 }
 
-// appendChunk appends the next chunk of the file whose turn it is.
+// appendChunk appends the next chunk of the file whose turn it is (P-14.2.6).
 func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 	for range t.outgoing {
 		t.turn = (t.turn + 1) % len(t.outgoing)
@@ -62,7 +62,7 @@ func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 		if !o.ready() {
 			continue
 		}
-		r := o.take(min(t.rate.units(), int64(t.session.MaxPayload()-chunkHeader)/unit))
+		r, repeat := o.take(min(t.rate.units(), int64(t.session.MaxPayload()-chunkHeader)/unit))
 		n := o.offer.bytes(r)
 		size := chunkHeader + n + wireOverhead
 		serial := t.flight.count
@@ -75,6 +75,9 @@ func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 		}
 		out, number, ok := t.datagram(dst, p)
 		if ok {
+			if repeat {
+				t.flight.repeats++
+			}
 			t.flight.add(chunk{file: o, number: number, sentAt: now, unit: r.from, units: uint8(r.to - r.from), ask: ask, size: uint16(size)})
 		}
 		return out, ok

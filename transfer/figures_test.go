@@ -188,8 +188,8 @@ func (r *row) figure(t testing.TB, seed uint64, m *measured) {
 	m.took = append(m.took, end-start)
 	directions := float64(min(1, len(r.up)) + min(1, len(r.down)))
 	for i, p := range ends {
-		f := &p.transfers.flight
-		m.chunks, m.repeats, m.answers = m.chunks+int(f.count), m.repeats+int(f.repeats), m.answers+p.other.answers
+		stats := p.transfers.Stats()
+		m.chunks, m.repeats, m.answers = m.chunks+int(stats.Chunks), m.repeats+int(stats.Repeated), m.answers+p.other.answers
 		if len(files[i]) == 0 || r.link.Rate == 0 {
 			continue
 		}
@@ -267,6 +267,7 @@ func TestFigures(t *testing.T) {
 // The ways of today, where 300 KiB are sent over 2 Mbit/s with 1 % loss: as events as
 // fast as Send takes them, and as datagrams of one's own at a rate that one has to
 // know, here 90 % of the link.
+// P-14.2.6.
 func TestBesideTheWaysOfToday(t *testing.T) {
 	r := row{link: link(2*mbit, 32*kib, 0.01), down: []int{300 * kib}}
 	ways := map[string]func(g *game) (done func() bool){

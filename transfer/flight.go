@@ -203,14 +203,13 @@ func (f *flight) lostAt() (at int64, ok bool) {
 	return f.quietAt + min(f.patience()<<min(f.tries, 6), maxPatience), true
 }
 
-// detect takes those for lost whose time has come, and returns how many bytes that
-// were. After a silence it is the oldest alone, to have something to ask with.
-func (f *flight) detect(now int64) (lost int64) {
-	before := f.flying
+// detect takes those for lost whose time has come. After a silence it is the oldest
+// alone, to have something to ask with.
+func (f *flight) detect(now int64) {
 	for {
 		at, ok := f.lostAt()
 		if !ok || now < at {
-			return before - f.flying
+			return
 		}
 		c := f.chunks.At(f.open)
 		if c.sentAt >= f.newestAt {

@@ -42,16 +42,16 @@ func (o *Outgoing) ready() bool {
 	return o.accepted && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
 }
 
-// take returns up to most units that are to be sent now; ready must hold.
-func (o *Outgoing) take(most int64) (r run) {
+// take returns up to most units that are to be sent now, and whether they were before;
+// ready must hold.
+func (o *Outgoing) take(most int64) (r run, repeat bool) {
 	if len(o.again) > 0 {
-		o.t.flight.repeats++
 		r = o.again[0]
 		r.to = min(r.to, r.from+most)
 		if o.again[0].from = r.to; r.to == o.again[0].to {
 			o.again = append(o.again[:0], o.again[1:]...)
 		}
-		return r
+		return r, true
 	}
 	r = run{o.next, min(o.next+most, o.offer.units())}
 	if len(o.skip) > 0 {
@@ -59,7 +59,7 @@ func (o *Outgoing) take(most int64) (r run) {
 	}
 	o.next = r.to
 	o.leap()
-	return r
+	return r, false
 }
 
 // leap moves next past what the receiver has.

@@ -16,12 +16,14 @@ const (
 	probeTicks = 4
 
 	// The gains of probes, in percent of the rate: while a transfer starts, the first,
-	// at a rate that may already be too high, and all others; on ticks, where probes
-	// are longer; and later.
-	firstGain = 150
-	startGain = 300
-	tickGain  = 200
-	gain      = 150
+	// at a rate that may already be too high, the second, and all others; on ticks, where
+	// probes are longer; and later. More finds a fast link sooner, and fills the queue of
+	// a slow one.
+	firstGain  = 150
+	secondGain = 300
+	startGain  = 600
+	tickGain   = 200
+	gain       = 150
 
 	// probeRounds is how many round trips lie between a probe that met the limit and
 	// the next. Fewer disturb more, more find a link that got faster later.

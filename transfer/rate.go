@@ -41,10 +41,11 @@ const (
 	lossLimit  = 125
 	lossChunks = 16
 
-	// longestPause is the most that is waited after a cut, and a quarter of the rate
-	// the least that is left: what is measured may be wrong. More lets a queue stay for
-	// longer, less starves a transfer over one bad measurement.
+	// longestPause is the most that is waited after a cut, and leastShare what the rate
+	// may be divided by at most: what is measured may be wrong. Shorter, or less, lets a
+	// queue stay for longer; more starves a transfer over one bad measurement.
 	longestPause = second
+	leastShare   = 4
 
 	// unmoved is how many cuts in a row that do not shorten a queue show that there is
 	// none, and the path became longer. Fewer would believe it of others' queues.
@@ -67,7 +68,7 @@ type rate struct {
 	askedAt  int64
 	unasked  int   // chunks since
 	starting bool  // the link's limit was not met yet
-	first    bool  // nor did any probe return
+	probes   int   // that have returned since the start
 	probeAt  int64 // when the next probe is wanted
 	rtt      int64
 
@@ -88,7 +89,7 @@ func (r *rate) init(limit, poll int64) {
 
 // restart forgets what is known of the link's rate.
 func (r *rate) restart() {
-	r.starting, r.first = true, true
+	r.starting, r.probes = true, 0
 	r.probe = probe{state: probeWanted}
 	r.set(firstRate)
 }
@@ -128,7 +129,7 @@ func (r *rate) allowedAt() int64 {
 	switch {
 	case r.probe.state == probeSending:
 		return r.probe.nextAt
-	case r.probe.state == probeWaiting && r.first:
+	case r.probe.state == probeWaiting && r.probes == 0:
 		return r.probe.lateAt()
 	}
 	return r.nextAt
@@ -166,10 +167,12 @@ func (r *rate) gain() int64 {
 	switch {
 	case !r.starting:
 		return gain
-	case r.first:
+	case r.probes == 0:
 		return firstGain
 	case r.poll > 0:
 		return tickGain
+	case r.probes == 1:
+		return secondGain
 	}
 	return startGain
 }
@@ -209,7 +212,7 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 
 // cut lowers the rate, after a pause.
 func (r *rate) cut(bytes, pause, now int64) {
-	r.set(max(bytes, r.bytes/4))
+	r.set(max(bytes, r.bytes/leastShare))
 	r.nextAt = max(r.nextAt, now) + min(pause, longestPause)
 	r.cutAt = r.nextAt
 	r.starting = false
@@ -237,7 +240,11 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	if r.big {
 		share = bigShare
 	}
-	switch got = max(got*share/100, r.bytes/4); {
+	got = got * share / 100
+	if r.probes > 0 { // firstRate was a guess
+		got = max(got, r.bytes/leastShare)
+	}
+	switch {
 	case passed:
 		r.set(max(r.bytes, got))
 	case r.starting:
@@ -245,7 +252,7 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	default:
 		r.set((r.bytes + got) / 2)
 	}
-	r.first = false
+	r.probes++
 	r.starting = r.starting && passed
 	r.probeAt = now + probeRounds*r.rtt
 }

@@ -68,7 +68,7 @@ type Transfers struct {
 	payload []byte
 }
 
-// answer is what an ask calls for.
+// answer is what an ask calls for (P-14.2.4).
 type answer struct {
 	due     bool
 	serial  uint16
@@ -178,7 +178,7 @@ func (t *Transfers) Receive(payload []byte) error {
 	return err
 }
 
-// offered takes in an offer. One that comes again is one.
+// offered takes in an offer. One that comes again is one (P-14.2.1).
 func (t *Transfers) offered(offer *Offer) error {
 	if a := t.ids.Classify(offer.ID); a == ackbits.Duplicate || a == ackbits.Stale {
 		return nil
@@ -232,6 +232,19 @@ func (t *Transfers) Outcome(o ackbits.Outcome) {
 	for _, x := range t.incoming {
 		x.word.outcome(number, o.Delivered, now)
 	}
+}
+
+// Stats tells of what this end sends.
+type Stats struct {
+	Chunks   uint64 // sent, repeats included
+	Repeated uint64 // sent again, because they seemed to be lost
+	Needless uint64 // seemed to be lost, and arrived after all
+	Rate     int    // bytes a second, with all headers, at the moment
+}
+
+// Stats returns the counters.
+func (t *Transfers) Stats() Stats {
+	return Stats{uint64(t.flight.count), t.flight.repeats, t.flight.needless, int(t.rate.bytes)}
 }
 
 // Idle reports whether nothing is under way: every file has ended, at both ends, as far
