@@ -209,3 +209,33 @@ func TestAnswersWaitInOrderUpToALimit(t *testing.T) {
 	}
 	require.Equal(t, 15, q.n)
 }
+
+// A caller that always leaves events for later gets them in order, and what was
+// fetched takes no room.
+func TestEventsThatAreFetchedTakeNoRoom(t *testing.T) {
+	for backlog := range 5 {
+		s := &Server{}
+		told, fetched := 0, 0
+		tell := func() {
+			s.tell(Event{Kind: Joined, From: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(told))})
+			told++
+		}
+		for range backlog {
+			tell()
+		}
+		for range 1000 {
+			tell()
+			e, ok := s.NextEvent()
+			require.True(t, ok)
+			require.Equal(t, uint16(fetched), e.From.Port())
+			fetched++
+			require.LessOrEqual(t, len(s.events), 2*(backlog+2))
+		}
+		for range backlog {
+			_, ok := s.NextEvent()
+			require.True(t, ok)
+		}
+		_, ok := s.NextEvent()
+		require.False(t, ok)
+	}
+}
