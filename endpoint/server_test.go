@@ -415,10 +415,10 @@ func TestForgedAnswersCostAClientLittle(t *testing.T) {
 		w.flush()
 		w.deliver(w.take()[0])
 		tries := 0
-		for range forged {
-			accept := make([]byte, 76)
-			accept[0], accept[1], accept[2] = 0x0E, 3, 9
-			if _, err := c.Receive(accept); errors.Is(err, ackbits.ErrForged) {
+		for i := range forged {
+			answer := make([]byte, 76)
+			answer[0], answer[1], answer[2] = 0x0E, 3+byte(i%2), 9 // an Accept, a Refuse
+			if _, err := c.Receive(answer); errors.Is(err, ackbits.ErrForged) {
 				tries++
 			}
 		}
