@@ -482,6 +482,27 @@ func TestDueThatIsBrokenOffStarvesNobody(t *testing.T) {
 	}
 }
 
+// The application may flush a peer's session by itself.
+func TestSessionThatEndsBetweenTwoDuesLeaves(t *testing.T) {
+	w, c, peer := joined(t, endpoint.ServerConfig{})
+	peer.Session().Close()
+	farewells := 0
+	for d := range peer.Session().Due(w.buf[:]) {
+		farewells++
+		c.Receive(d)
+	}
+	require.Equal(t, 3, farewells)
+	require.ErrorIs(t, c.Err(), ackbits.ErrPeerLeft)
+	require.ErrorIs(t, peer.Session().Err(), ackbits.ErrClosed)
+	at, ok := w.server.Deadline()
+	require.True(t, ok)
+	require.Equal(t, w.clock.Now(), at, "there is something to see to")
+	w.flush()
+	require.Empty(t, w.take())
+	require.Len(t, w.events, 2)
+	require.Equal(t, endpoint.Left, w.events[1].Kind)
+}
+
 // A peer may be thrown out, and its Left fetched, in a loop over all.
 func TestPeersMayGoWhileTheyAreLoopedOver(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
