@@ -93,7 +93,7 @@ func (p *Path) probe(from netip.AddrPort, now int64) {
 }
 
 // AppendDue appends the Probe that is due, if one is, and says where it goes. It
-// is as long as 26 bytes, and never longer than the datagram that drew it.
+// has 26 bytes: fewer than the datagram that drew it.
 func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 	if !p.due {
 		return dst, netip.AddrPort{}, false
