@@ -53,7 +53,7 @@ type peer struct {
 	stateRate int
 	ticks     int
 	arrived   [][]byte
-	buf, out  []byte
+	out       []byte
 	sinks     []*memory
 
 	stateAt, eventAt []time.Duration // when they were sent

@@ -18,7 +18,6 @@ type path struct {
 	free     int64 // when the link has sent what it has
 	answers  []answered
 	asks     int
-	gaps     []int64
 }
 
 type answered struct{ at, serial, arrived int64 }
