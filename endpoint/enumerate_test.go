@@ -417,6 +417,7 @@ func (s *story) String() string {
 
 // The short form follows the first states only; ACKBITS_WORLDS=all walks through
 // all of them, which takes minutes.
+// P-13.2.7.
 func TestHandshakeInEveryOrder(t *testing.T) {
 	limit := 500
 	if testing.Short() {

@@ -14,6 +14,7 @@ func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
 // FuzzMessages: what a parser takes, it gives back byte for byte; so each message
 // has one encoding.
+// P-13.1.1.
 func FuzzMessages(f *testing.F) {
 	for k := range kind(9) {
 		for _, n := range []int{0, 1, 26, 34, 76, 99, 640, 641} {
@@ -52,6 +53,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
+// P-13.1.1.
 func TestSizesOfMessages(t *testing.T) {
 	require.Equal(t, 99, challengeSize)
 	require.Equal(t, 76, acceptOverhead)
@@ -62,6 +64,31 @@ func TestSizesOfMessages(t *testing.T) {
 	require.Equal(t, 34, sealedMin)
 	require.Len(t, (&hello{}).appendBare(nil), 640)
 	require.GreaterOrEqual(t, helloSize-helloHead-tagSize-2, MaxHello)
+}
+
+func TestDefaults(t *testing.T) {
+	g, err := NewGate(ServerConfig{Key: sceneKey})
+	require.NoError(t, err)
+	require.Equal(t, 1024, g.cfg.MaxPeers)
+	require.Equal(t, 16, g.cfg.MaxPerAddress)
+	require.Equal(t, 4096, g.memory.capacity)
+	g, err = NewGate(ServerConfig{Key: sceneKey, MaxPeers: 2000, MaxPerAddress: 3})
+	require.NoError(t, err)
+	require.Equal(t, 8000, g.memory.capacity)
+	require.Equal(t, 3, g.memory.perPlace)
+	c, err := NewClient(ClientConfig{})
+	require.NoError(t, err)
+	require.Equal(t, int64(5*time.Second), c.endsAt)
+}
+
+func TestHelloOfABoxThatIsTooShortForIt(t *testing.T) {
+	for _, plain := range [][]byte{nil, {0}, {1, 0}, {3, 0, 1, 2}} {
+		_, err := unpadHello(plain)
+		require.ErrorIs(t, err, ackbits.ErrPayload, "%x", plain)
+	}
+	app, err := unpadHello([]byte{2, 0, 1, 2})
+	require.NoError(t, err)
+	require.Equal(t, []byte{1, 2}, app)
 }
 
 func TestReasonIsCutBetweenCharacters(t *testing.T) {
@@ -99,6 +126,7 @@ func TestAllowanceIsABurstAndARate(t *testing.T) {
 	require.Equal(t, 4, taken(1_000_000_000))
 }
 
+// P-13.2.2.
 func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
 	c := newCookies([]byte("secret"))
 	from, key := addr("192.0.2.1:4000"), make([]byte, 32)

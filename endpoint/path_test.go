@@ -105,6 +105,7 @@ func TestPathHearsANumberOnce(t *testing.T) {
 
 // Whatever is opened, asked and answered, in whatever order: a peer moves by the
 // right answer to the latest Probe from where that went, and never else.
+// P-13.4.3.
 func TestPathMovesByARightAnswerAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{key: []byte("the session's"), at: spots[0], newest: 65_480} // near the wrap

@@ -54,7 +54,7 @@ func (t *Transfers) appendDue(dst []byte, until int64) ([]byte, bool) {
 	return t.appendChunk(dst, now)
 }
 
-// appendChunk appends the next chunk of the file whose turn it is.
+// appendChunk appends the next chunk of the file whose turn it is (P-14.2.6).
 func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 	for range t.outgoing {
 		t.turn = (t.turn + 1) % len(t.outgoing)

@@ -280,6 +280,7 @@ func TestFigures(t *testing.T) {
 // The ways of today, where 300 KiB are sent over 2 Mbit/s with 1 % loss: as events as
 // fast as Send takes them, and as datagrams of one's own at a rate that one has to
 // know, here 90 % of the link.
+// P-14.2.6.
 func TestBesideTheWaysOfToday(t *testing.T) {
 	r := row{link: link(2*mbit, 32*kib, 0.01), down: []int{300 * kib}}
 	ways := map[string]func(g *game) (done func() bool){

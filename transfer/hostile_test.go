@@ -53,6 +53,7 @@ func chunkOf(id, serial uint16, offset int64, data []byte) []byte {
 	return append(appendChunk(nil, true, id, serial, offset), data...)
 }
 
+// P-14.1.1, P-14.1.2, P-14.2.3.
 func TestHostileChunks(t *testing.T) {
 	b := newBench(t)
 	file := content(1, 5*unit+100)
@@ -94,6 +95,7 @@ func TestHostileChunks(t *testing.T) {
 	require.Equal(t, writes, b.sinks[0].writes)
 }
 
+// P-14.2.1.
 func TestHostileOffers(t *testing.T) {
 	b := newBench(t)
 	offer := offerOf(0, nil)
@@ -156,6 +158,7 @@ func TestOffersAreBounded(t *testing.T) {
 }
 
 // However often a sender asks, there is one answer to a flush, smaller than the ask.
+// P-14.2.4.
 func TestAnswersAreFewAndSmall(t *testing.T) {
 	b := newBench(t)
 	file := content(1, 100*unit)
@@ -267,6 +270,7 @@ func encode(m *message) []byte {
 }
 
 // FuzzParse: whatever can be read has one encoding.
+// P-14.1.1.
 func FuzzParse(f *testing.F) {
 	offer := offerOf(7, []byte("a file"))
 	f.Add(offer.append(nil))
@@ -287,6 +291,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // FuzzRuns: a list of runs has one encoding, and lies in the file.
+// P-14.1.3.
 func FuzzRuns(f *testing.F) {
 	f.Add([]byte{0, 5, 3, 4, 1, 200, 1}, int64(1000))
 	f.Fuzz(func(t *testing.T, list []byte, units int64) {

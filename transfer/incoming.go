@@ -20,7 +20,7 @@ type Incoming struct {
 }
 
 // store takes in a chunk. It writes what is new of it; of two chunks that differ
-// the first counts.
+// the first counts (P-14.2.3).
 func (in *Incoming) store(m *message) error {
 	if in.err != nil {
 		return nil // the sender will hear of it
@@ -55,7 +55,8 @@ func writeFull(sink Sink, b []byte, at int64) error {
 	return err
 }
 
-// hash hashes on, and reports whether there is more to do at once.
+// hash hashes on, and reports whether there is more to do at once. The file is done
+// when its digest is right (P-14.2.5).
 func (in *Incoming) hash(buf []byte) (more bool) {
 	if in.err != nil {
 		return false

@@ -68,7 +68,7 @@ type Transfers struct {
 	payload []byte
 }
 
-// answer is what an ask calls for.
+// answer is what an ask calls for (P-14.2.4).
 type answer struct {
 	due     bool
 	serial  uint16
@@ -178,7 +178,7 @@ func (t *Transfers) Receive(payload []byte) error {
 	return err
 }
 
-// offered takes in an offer. One that comes again is one.
+// offered takes in an offer. One that comes again is one (P-14.2.1).
 func (t *Transfers) offered(offer *Offer) error {
 	if a := t.ids.Classify(offer.ID); a == ackbits.Duplicate || a == ackbits.Stale {
 		return nil

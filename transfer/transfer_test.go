@@ -27,6 +27,7 @@ func sendFile(t testing.TB, p *peer, file []byte) *Outgoing {
 	return o
 }
 
+// P-14.1.2.
 func TestEverySizeArrives(t *testing.T) {
 	for i, size := range []int{0, 1, 511, 512, 513, 1023, 1024, 1025, 100_000, 300 << 10} {
 		g := &game{seed: uint64(i), up: bad, down: bad}
@@ -67,6 +68,7 @@ func TestEverySizeArrives(t *testing.T) {
 	}
 }
 
+// P-14.1.4.
 func TestManyFilesAtOnce(t *testing.T) {
 	g := &game{seed: 5, up: bad, down: bad}
 	g.start(t)
@@ -82,6 +84,7 @@ func TestManyFilesAtOnce(t *testing.T) {
 	}
 }
 
+// P-14.2.1.
 func TestRefusal(t *testing.T) {
 	asked := 0
 	g := &game{seed: 1, up: bad, down: bad, accept: func(p *peer, o Offer) (Sink, error) {
@@ -168,6 +171,7 @@ func (b *broken) ReadAt(p []byte, off int64) (int, error) {
 	return b.memory.ReadAt(p, off)
 }
 
+// P-14.2.3.
 func TestASinkThatFailsEndsTheTransfer(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		g := &game{seed: 1, up: bad, down: bad, accept: func(*peer, Offer) (Sink, error) {
@@ -216,6 +220,7 @@ func TestASourceThatFailsEndsTheTransfer(t *testing.T) {
 	}
 }
 
+// P-14.2.5.
 func TestBytesThatChangeAreFound(t *testing.T) {
 	g := &game{seed: 1, up: bad, down: bad}
 	g.start(t)
@@ -268,6 +273,7 @@ func TestTheEndOfTheSessionEndsTransfers(t *testing.T) {
 }
 
 // A session ends at any point; what Have said then spares the rest.
+// P-14.1.3.
 func TestResume(t *testing.T) {
 	file := content(9, 400_000)
 	for at := 100 * ms; at < 2200*ms; at += 173 * ms {

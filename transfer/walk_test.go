@@ -245,6 +245,7 @@ func walkAnyOrder(t *rapid.T) {
 
 // Any order of calls over a pipe that does anything: what ends well has the bytes that
 // were sent, and once the pipe heals everything ends.
+// P-14.2.2.
 func TestWalk(t *testing.T) { rapid.Check(t, walkAnyOrder) }
 
 func FuzzWalk(f *testing.F) { f.Fuzz(rapid.MakeFuzz(walkAnyOrder)) }

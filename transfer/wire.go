@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// The payloads of Config.Type, little-endian. The first byte is the kind:
+// The payloads of Config.Type, little-endian (P-14.1.1). The first byte is the kind:
 //
 //	offer    1  id u16, size u64, digest [32]byte, n u8, name [n]byte,
 //	            zeros up to 512 bytes
@@ -20,10 +20,10 @@ import (
 //	decline  9  id u16, reason             the receiver ends the transfer
 //
 // id names a transfer among those of its sender, counted from 0. offset counts
-// units of 512 bytes. data has one unit or two; the last unit of a file is
+// units of 512 bytes (P-14.1.2). data has one unit or two; the last unit of a file is
 // shorter if its size is no multiple of 512, and nothing follows it. serial
 // numbers the chunks of one side, all transfers together, one more for each
-// sent, repeats included. An answer names the serial of the ask and the time at
+// sent, repeats included (P-14.1.4). An answer names the serial of the ask and the time at
 // which that arrived, in microseconds of the receiver's clock modulo 2³², from
 // any start. runs is a list of pairs of uvarints in their shortest form: units
 // that are missing (at least one, but in the first pair), then units that are
@@ -31,7 +31,7 @@ import (
 //
 // Offer, chunk, ask and stop come from the sender of a file; accept, refuse,
 // answer, done and decline from its receiver. Everything but chunks, asks and
-// answers is sent again until it is acknowledged.
+// answers is sent again until it is acknowledged (P-14.2.2).
 type kind uint8
 
 const (
@@ -197,7 +197,7 @@ func appendRun(dst []byte, end int64, r run) []byte {
 	return binary.AppendUvarint(dst, uint64(r.to-r.from))
 }
 
-// parseRuns reads a whole list of runs within a file of so many units.
+// parseRuns reads a whole list of runs within a file of so many units (P-14.1.3).
 func parseRuns(list []byte, units int64) ([]run, error) {
 	var runs []run
 	var end int64

@@ -121,6 +121,7 @@ var update = flag.Bool("update-vectors", false, "write testdata/messages.json an
 
 // The vectors are flat: an array with one object a line, for readers without a JSON
 // library.
+// P-14.1.1.
 func TestVectors(t *testing.T) {
 	var lines []string
 	for _, v := range examples() {

@@ -21,7 +21,7 @@ func join(ctx context.Context, conn *net.UDPConn, cfg endpoint.ClientConfig, me 
 	}
 	in, out := make([]byte, ackbits.MaxDatagramSize+1), make([]byte, ackbits.MaxDatagramSize)
 	for next := time.Now(); client.Err() == nil; {
-		conn.SetReadDeadline(next)
+		conn.SetReadDeadline(time.Now().Add(max(time.Until(next), time.Millisecond))) // in the past, it reads nothing
 		if n, err := conn.Read(in); err == nil {
 			incoming, _ := client.Receive(in[:n])
 			for _, event := range incoming.Events {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -196,6 +197,18 @@ func socket(t *testing.T, at string, to net.Addr) *net.UDPConn {
 	return conn
 }
 
+// soon returns what serve returned.
+func soon(t *testing.T, ended <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "the server goes on")
+		return nil
+	}
+}
+
 func quiet(name string) *player { return &player{name: name, screen: &screen{out: io.Discard}} }
 
 func TestNobodyAnswers(t *testing.T) {
@@ -225,20 +238,20 @@ func TestServerCrashes(t *testing.T) {
 	key, err := newKey()
 	require.NoError(t, err)
 	conn := socket(t, "127.0.0.1:0", nil)
-	crashed := make(chan error)
+	crashed := make(chan error, 1)
 	go func() { crashed <- serve(t.Context(), conn, key, quiet("host")) }()
 	ann := start(t, "join", "-name", "ann", conn.LocalAddr().String())
 	ann.see("^ann has joined$")
 	require.NoError(t, conn.Close())
-	require.ErrorIs(t, <-crashed, net.ErrClosed)
+	require.ErrorIs(t, soon(t, crashed), net.ErrClosed)
 
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	again := socket(t, conn.LocalAddr().String(), nil)
 	go func() { ended <- serve(ctx, again, key, quiet("host")) }()
-	ann.ends(1, "hello: the server was restarted: join again\n")
+	ann.ends(1, "hello: the server does not know you any more, as it was restarted or heard nothing of you for 5 s: join again\n")
 	stop()
-	require.NoError(t, <-ended)
+	require.NoError(t, soon(t, ended))
 }
 
 func TestServerFallsSilent(t *testing.T) {
@@ -367,4 +380,38 @@ func TestEachSideIsUnder60Lines(t *testing.T) {
 		require.True(t, ok)
 		require.Less(t, strings.Count(strings.TrimSpace(passage), "\n")+1, 60, name)
 	}
+}
+
+// A line that is lost is sent again, although who said it is leaving already.
+func TestLastWordsAreDelivered(t *testing.T) {
+	host, _, address := startServe(t, "127.0.0.1:0")
+	to, err := net.ResolveUDPAddr("udp", address)
+	require.NoError(t, err)
+	front, back := socket(t, "127.0.0.1:0", nil), socket(t, "127.0.0.1:0", to)
+	var drop atomic.Int32 // so many datagrams with events on their way to the server
+	go func() {           // the relay, to the server
+		buf := make([]byte, ackbits.MaxDatagramSize)
+		for n, from, err := front.ReadFromUDPAddrPort(buf); err == nil; n, from, err = front.ReadFromUDPAddrPort(buf) {
+			h, _, err := ackbits.ParseHeader(buf[:n])
+			if err == nil && h.Type == ackbits.TypeEvent && drop.Add(-1) >= 0 {
+				continue
+			}
+			back.Write(buf[:n])
+			for n, err := 0, error(nil); err == nil; n, err = back.Read(buf) { // and what has come back
+				if n > 0 {
+					front.WriteToUDPAddrPort(buf[:n], from)
+				}
+				back.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+			}
+		}
+	}()
+	ann := start(t, "join", "-name", "ann", front.LocalAddr().String())
+	ann.see("^ann has joined$")
+	drop.Store(2)
+	ann.say("good night")
+	ann.typing.Close()
+	ann.ends(0, "")
+	host.see("^ann: good night$")
+	host.see("^ann has left$")
+	require.Negative(t, drop.Load(), "the line was lost twice")
 }

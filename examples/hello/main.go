@@ -262,7 +262,7 @@ func explain(err error, address string) error {
 	case errors.Is(err, endpoint.ErrServerKey):
 		return fmt.Errorf("the server at %s does not have the key that -key names: it was restarted, or it is not the one you want", address)
 	case errors.Is(err, endpoint.ErrReset):
-		return errors.New("the server was restarted: join again")
+		return errors.New("the server does not know you any more, as it was restarted or heard nothing of you for 5 s: join again")
 	case errors.Is(err, ackbits.ErrTimeout):
 		return fmt.Errorf("nothing has come from %s for 5 s: the server or the network is down", address)
 	}

@@ -29,7 +29,7 @@ func serve(ctx context.Context, conn *net.UDPConn, key *ecdh.PrivateKey, host *p
 	}
 	in, out := make([]byte, ackbits.MaxDatagramSize+1), make([]byte, ackbits.MaxDatagramSize)
 	for next := time.Now(); ctx.Err() == nil || anybody(server.Peers()); {
-		conn.SetReadDeadline(next)
+		conn.SetReadDeadline(time.Now().Add(max(time.Until(next), time.Millisecond))) // in the past, it reads nothing
 		if n, from, err := conn.ReadFromUDPAddrPort(in); err == nil {
 			incoming, _ := server.Receive(from, in[:n]) // empty if it was of a handshake, or forged
 			for _, event := range incoming.Events {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ackbits/ackbits/examples/playground/page"
@@ -275,6 +276,24 @@ func TestClickOnADatagramShowsItsBytes(t *testing.T) {
 	}
 }
 
+func TestWalkFromTheInspector(t *testing.T) {
+	tab := open(t, look{width: 390, height: 844, still: true}, "#t=2")
+	eval[any](t, tab, `select({ run: 0, kind: "flight", id: 50 }), 0`)
+	click(t, tab, `[data-key="walk1"]`)
+	until(t, tab, `state.selected.id === 51 && state.detail.ID === 51`)
+	click(t, tab, `[data-key="walk-1"]`)
+	until(t, tab, `state.selected.id === 50 && diagrams[0].flights.some(f => f.id === 50)`)
+}
+
+// With Ordered an event that is there may wait for those before it.
+func TestOrderedWaits(t *testing.T) {
+	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=30&ordered=1&cevents=60&t=3")
+	waits := `json(ackbits.status(0)).Events.some(e => e.First >= 0 && e.Handed !== e.First)`
+	eval[any](t, tab, `(() => { for (let t = 3000; t < 9000 && !(`+waits+`); t += 5) advance(t); refresh(true); })()`)
+	require.True(t, eval[bool](t, tab, waits))
+	require.Positive(t, eval[float64](t, tab, `document.querySelectorAll('.event-row circle[stroke="var(--good)"]').length`))
+}
+
 func TestClickOnAnEventsMark(t *testing.T) {
 	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=10&t=2.03")
 	at := eval[[]float64](t, tab, `(() => { scrollTo(0, 0); const d = diagrams[0]; d.draw(); const r = d.canvas.getBoundingClientRect(), [x, y] = d.marks.find(([x]) => x < d.end - 60); return [r.left + x, r.top + y]; })()`)
@@ -320,9 +339,15 @@ func TestKeyboardAlone(t *testing.T) {
 	}
 	until(t, tab, `state.selected && state.selected.id === state.status[0].Sent - 1`)
 	require.Contains(t, eval[string](t, tab, `$("announce").textContent`), "sent at")
-	// Tab comes by every control there is to see, and stays nowhere.
-	seen := eval[float64](t, tab, `document.querySelectorAll("button:not([tabindex='-1']), input, summary, .diagram").length`)
-	require.Greater(t, seen, 60.0)
+	// Tab comes by every control there is to see, and shows where it is.
+	eval[any](t, tab, `(() => { document.activeElement.blur(); window.passed = new Set(); window.dim = []; document.addEventListener("focusin", e => { passed.add(e.target); if (getComputedStyle(e.target).outlineStyle === "none") dim.push(e.target.outerHTML.slice(0, 80)); }); })(), 0`)
+	for range 200 {
+		require.NoError(t, tab.Do(chromedp.KeyEvent(kb.Tab)))
+	}
+	missed := eval[[]string](t, tab, `[...document.querySelectorAll("button, input, summary, .diagram, a[href]")].filter(n => n.checkVisibility({ visibilityProperty: true }) && !n.disabled && n.tabIndex >= 0 && !n.closest("details:not([open]) > div") && !passed.has(n)).map(n => n.outerHTML.slice(0, 120))`)
+	require.Empty(t, missed)
+	require.Greater(t, eval[float64](t, tab, `passed.size`), 70.0)
+	require.Empty(t, eval[[]string](t, tab, `dim`), "focus can be seen")
 	unnamed := eval[[]string](t, tab, `[...document.querySelectorAll("button, input")].filter(n => n.checkVisibility({ visibilityProperty: true }) && !(n.textContent.trim() || n.getAttribute("aria-label") || n.labels?.length || n.title)).map(n => n.outerHTML)`)
 	require.Empty(t, unnamed)
 }
@@ -369,7 +394,7 @@ func TestSmooth(t *testing.T) {
 func TestPhone(t *testing.T) {
 	tab := open(t, look{width: 390, height: 844, still: true}, "#loss=5&t=2")
 	require.LessOrEqual(t, eval[float64](t, tab, `document.documentElement.scrollWidth`), 390.0, "nothing is wider than the screen")
-	require.True(t, eval[bool](t, tab, `diagrams[0].vertical`))
+	until(t, tab, `diagrams[0].vertical === true`)
 	small := eval[[]string](t, tab, `[...document.querySelectorAll("button")].filter(n => n.offsetParent && Math.min(n.offsetHeight, n.offsetWidth) < 24).map(n => n.outerHTML)`)
 	require.Empty(t, small, "fingers need room")
 	click(t, tab, "#settings-fold")

@@ -97,7 +97,7 @@ function chooseRun(run) {
 
 // ---- Time
 
-let lastFrame = 0, lastSlow = 0;
+let lastFrame = 0, lastSlow = 0, resting = 0;
 
 function play() {
 	state.playing = true;
@@ -160,7 +160,7 @@ function frame(now) {
 	const begun = performance.now(), passed = Math.min(100, now - lastFrame);
 	lastFrame = now;
 	if (state.playing) advance(state.now + passed * SPEEDS[state.speed], 9);
-	for (const d of diagrams) d.draw();
+	if (state.playing || ++resting % 4 === 0) for (const d of diagrams) d.draw(); // what stands still needs less
 	$("clock").textContent = (state.now / 1000).toFixed(3);
 	if (state.playing && now - lastSlow > 120) {
 		lastSlow = now;
@@ -173,6 +173,7 @@ function frame(now) {
 
 // refresh brings the panels up to date.
 function refresh(all) {
+	resting = 3; // the next frame draws
 	for (let run = 0; run < state.runs; run++) state.status[run] = json(ackbits.status(run));
 	showWindows();
 	showEvents();
@@ -284,7 +285,7 @@ function ready() {
 	$("loading").hidden = true;
 	$("main").hidden = false;
 	setSpeed(2);
-	openAddress(location.hash);
+	openAddress(location.hash || "#link=loss5"); // there is more to see than without loss
 	pace.ready = performance.now();
 	requestAnimationFrame(now => { lastFrame = now; frame(now); });
 }

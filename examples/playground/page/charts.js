@@ -117,7 +117,7 @@ function axis(g, w, h, top, unit) {
 const BINS = 30;
 
 function drawBars(chart) {
-	const { g, w, h } = fit(chart.canvas), status = state.status[0];
+	const { g, w, h } = fit(chart.canvas);
 	const longest = Math.max(...state.status.slice(0, state.runs).map(s => parseFloat(figure(s, "p999")) || 0), 60);
 	const width = niceStep(longest * 1.1, BINS), all = [];
 	for (let run = 0; run < state.runs; run++) all.push(json(ackbits.latencies(run, width, BINS)));
@@ -135,7 +135,6 @@ function drawBars(chart) {
 	const text = all.map((_, run) => (state.runs > 1 ? `${run + 1}: ` : "") + `p50 ${figure(state.status[run], "p50")}, p99 ${figure(state.status[run], "p99")}`).join(" · ");
 	chart.value.textContent = state.runs > 1 ? "share, run 1 and 2" : "share, %";
 	chart.canvas.setAttribute("aria-label", `How long events took: ${text}`);
-	void status;
 }
 
 function figure(status, key) { return status ? status.Figures.find(f => f.Key === key).Value : "–"; }

@@ -55,7 +55,7 @@ function nothing(selected) {
 function flightView(d) {
 	const to = PEERS[1 - d.From], arrivals = d.Arrives.map((t, i) => t <= state.now ? `${seconds(t)} ${d.Got[i] === "newest" ? "" : "(" + d.Got[i] + ")"}` : "still under way");
 	return [
-		heading(`${d.Type} ${d.Sequence}`, `${PEERS[d.From]} → ${to}${d.Sealed ? ", sealed" : ""}`),
+		el("div", { class: "with-walk" }, heading(`${d.Type} ${d.Sequence}`, `${PEERS[d.From]} → ${to}${d.Sealed ? ", sealed" : ""}`), el("span", {}, walkButton(-1), walkButton(1))),
 		facts([
 			["sent", seconds(d.Sent)],
 			d.Arrives.length ? ["arrived", arrivals.join(" and ")] : ["fate", el("b", { style: "color: var(--lost)" }, d.Fate)],
@@ -66,6 +66,11 @@ function flightView(d) {
 		...(d.Sealed ? sealedBytes(d) : plainBytes(d)),
 		...namesView(d),
 	];
+}
+
+// walkButton goes on to the datagram sent next, or before.
+function walkButton(by) {
+	return el("button", { type: "button", class: "quiet", "data-key": "walk" + by, "aria-label": by < 0 ? "The datagram sent before" : "The datagram sent next", onclick: () => diagrams[state.run].walk(by) }, by < 0 ? "‹" : "›");
 }
 
 const bytesOf = hex => hex.match(/../g) || [];

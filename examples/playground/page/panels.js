@@ -211,6 +211,7 @@ function showEvents() {
 			svg += `<line x1="${from}" x2="${to}" y1="10" y2="10" stroke="var(--${lost ? "lost" : "event"})" stroke-width="2" ${lost ? 'stroke-dasharray="2 2"' : ""} opacity=".75"/><circle cx="${from}" cy="10" r="3" fill="var(--event)"/>`;
 			if (lost) svg += `<text x="${to}" y="14.500" text-anchor="middle" font-size="13" font-weight="700" fill="var(--lost)">×</text>`;
 		}
+		if (e.Handed > e.First || e.Handed < 0 && e.First >= 0) svg += `<circle cx="${X(e.First - e.Sent)}" cy="10" r="3.500" fill="var(--panel)" stroke="var(--good)" stroke-width="1.500"/>`; // it waits for those before it
 		if (e.Acked >= 0) svg += `<line x1="${X(e.Acked - e.Sent)}" x2="${X(e.Acked - e.Sent)}" y1="4" y2="16" stroke="var(--muted)" stroke-width="1.500"/>`;
 		if (e.Handed >= 0) svg += `<svg x="${X(e.Handed - e.Sent)}" overflow="visible"><path d="M0 4l6 6-6 6-6-6z" fill="var(--good)"/></svg>`;
 		row.svg.innerHTML = svg;
@@ -254,7 +255,7 @@ function buildLegend() {
 		["Lost", line("input").replace('x2="26"', 'x2="15"') + `<path d="M12 2l7 8M19 2l-7 8" stroke="var(--lost)" stroke-width="2"/>`],
 		["Second copy", line("input", 'stroke-dasharray="4 3"')],
 		["Late", line("input") + `<circle cx="22" cy="6" r="4" fill="var(--panel)" stroke="var(--late)" stroke-width="2"/>`],
-		["Sealed", line("input") + `<path d="M10.500 5.500v-2a2.500 2.500 0 0 1 5 0v2M9 5.500h8v5.500h-8z" fill="var(--ink)" stroke="var(--ink)"/>`],
+		["Sealed", line("input") + `<path d="M10.500 5.500v-2a2.500 2.500 0 0 1 5 0v2" fill="none" stroke="var(--ink)" stroke-width="1.400"/><path d="M9 5.500h8v6h-8z" fill="var(--ink)"/>`],
 		["Event sent", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--panel)" stroke="var(--event)" stroke-width="1.500"/>`],
 		["Event handed over", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--good)"/>`],
 	];

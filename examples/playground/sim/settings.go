@@ -6,6 +6,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -359,16 +360,14 @@ func byKey(key string) (Field, bool) {
 	return 0, false
 }
 
-// FieldByKey returns the field with a key of an address.
-func FieldByKey(key string) (Field, bool) { return byKey(key) }
-
 // parse reads a value in the field's unit.
 func (i FieldInfo) parse(text string) (int, error) {
-	n, err := parseFixed(text, i.Scale)
+	n, err := parseFixed(text, int64(i.Scale))
 	if err != nil {
 		return 0, fmt.Errorf("%s: %q is not a number of this kind", i.Key, text)
 	}
-	return n, i.check(n)
+	n = min(n, math.MaxInt32) // too much for every field
+	return int(n), i.check(int(n))
 }
 
 func (i FieldInfo) check(n int) error {
@@ -379,43 +378,40 @@ func (i FieldInfo) check(n int) error {
 }
 
 // format writes a value in the field's unit.
-func (i FieldInfo) format(n int) string { return formatFixed(n, i.Scale) }
+func (i FieldInfo) format(n int) string { return formatFixed(int64(n), int64(i.Scale)) }
 
 var errNumber = errors.New("not a number")
 
 // parseFixed reads a decimal number, not negative, in units of 1/scale, a power
 // of ten: no floating point, so that every machine reads the same.
-func parseFixed(text string, scale int) (int, error) {
+func parseFixed(text string, scale int64) (value int64, err error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 31)
 	if err != nil {
 		return 0, errNumber
 	}
-	value := int64(n) * int64(scale)
-	for unit := int64(scale); fraction != ""; fraction = fraction[1:] {
+	value = int64(n) * scale
+	for unit := scale; fraction != ""; fraction = fraction[1:] {
 		unit /= 10
-		if d := fraction[0]; unit == 0 || d < '0' || d > '9' {
+		d := fraction[0]
+		if unit == 0 || d < '0' || d > '9' {
 			return 0, errNumber
-		} else {
-			value += unit * int64(d-'0')
 		}
+		value += unit * int64(d-'0')
 	}
-	if value > 1<<53 {
-		return 0, errNumber
-	}
-	return int(value), nil
+	return value, nil
 }
 
-func formatFixed(n, scale int) string {
-	s := strconv.Itoa(n / scale)
+func formatFixed(n, scale int64) string {
+	s := strconv.FormatInt(n/scale, 10)
 	if rest := n % scale; rest != 0 {
-		digits := strconv.Itoa(scale + rest)[1:]
+		digits := strconv.FormatInt(scale+rest, 10)[1:]
 		s += "." + strings.TrimRight(digits, "0")
 	}
 	return s
 }
 
-const second = int(time.Second / time.Microsecond)
+const second = int64(time.Second / time.Microsecond)
 
 func parseTime(text string) (time.Duration, error) {
 	n, err := parseFixed(text, second)
@@ -426,7 +422,7 @@ func parseTime(text string) (time.Duration, error) {
 	return t, nil
 }
 
-func formatTime(t time.Duration) string { return formatFixed(int(t/time.Microsecond), second) }
+func formatTime(t time.Duration) string { return formatFixed(int64(t/time.Microsecond), second) }
 
 // String writes the settings as Parse reads them, without what is at its default.
 func (s Settings) String() string {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/simnet"
 )
 
@@ -44,83 +46,199 @@ func TestPresetsDeliverEachEventOnce(t *testing.T) {
 	}
 }
 
+// seen is what a trace tells by itself, by sender.
+type seen struct {
+	sent, lost, twice, acked, copies, received [2]int
+	verdicts                                   [2][GotRefused + 1]int
+}
+
+func look(t *testing.T, r *Run) (s seen) {
+	oldest, count := r.Oldest()
+	require.Zero(t, oldest, "all is remembered")
+	require.Zero(t, r.forgotten, "all was foretold")
+	for id := range count {
+		f, ok := r.Flight(id)
+		require.True(t, ok)
+		s.sent[f.From]++
+		s.copies[f.From] += len(f.Events)
+		switch f.Copies {
+		case 0:
+			require.NotEqual(t, simnet.Delivered, f.Fate)
+			s.lost[f.From]++
+		case 2:
+			s.twice[f.From]++
+		}
+		if f.AckedAt != never {
+			s.acked[f.From]++
+			require.GreaterOrEqual(t, f.AckedAt, f.Arrives[0])
+		}
+		for i := range f.Copies {
+			require.Equal(t, f.Arrives[i] > r.Now(), f.Got[i] == UnderWay)
+			if f.Got[i] != UnderWay {
+				s.verdicts[f.From][f.Got[i]]++
+				s.received[f.From]++
+			}
+		}
+	}
+	return s
+}
+
 // What the trace says by itself is what the library and the links count.
 func TestTraceAgreesWithTheCounters(t *testing.T) {
 	for _, preset := range Presets {
 		t.Run(preset.Key, func(t *testing.T) {
 			r := newRun(t, "link="+preset.Key+"&dup=3&reorder=4&jitter=20")
 			r.Advance(15 * time.Second)
-			oldest, count := r.Oldest()
-			require.Zero(t, oldest, "all is remembered")
-			require.Zero(t, r.forgotten, "all was foretold")
-			var sent, lost, twice, acked, copies, received [2]int
-			var verdicts [2][GotRefused + 1]int
-			for id := range count {
-				f, ok := r.Flight(id)
-				require.True(t, ok)
-				sent[f.From]++
-				copies[f.From] += len(f.Events)
-				if f.Copies == 0 {
-					require.NotEqual(t, simnet.Delivered, f.Fate)
-					lost[f.From]++
-				}
-				if f.Copies == 2 {
-					twice[f.From]++
-				}
-				if f.AckedAt != never {
-					acked[f.From]++
-					require.GreaterOrEqual(t, f.AckedAt, f.Arrives[0])
-				}
-				for i := range f.Copies {
-					if f.Arrives[i] <= r.Now() {
-						require.NotEqual(t, UnderWay, f.Got[i])
-						verdicts[f.From][f.Got[i]]++
-						received[f.From]++
-					} else {
-						require.Equal(t, UnderWay, f.Got[i])
-					}
-				}
-			}
-			require.Positive(t, verdicts[Client][GotLate])
+			s := look(t, r)
+			require.Equal(t, s.sent, r.datagrams)
+			require.Equal(t, s.lost, r.lost)
+			require.Positive(t, s.verdicts[Client][GotLate])
 			for side := Client; side <= Server; side++ {
-				link, stats := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats()
-				require.EqualValues(t, stats.DatagramsSent, sent[side])
-				require.EqualValues(t, stats.Delivered+stats.LateAcks, acked[side])
-				require.EqualValues(t, stats.EventsSent+stats.EventsResent, copies[side])
-				require.Equal(t, link.Lost, lost[side])
-				require.EqualValues(t, r.Session(side.Other()).Stats().Duplicates, verdicts[side][GotDuplicate])
-				require.EqualValues(t, r.Session(side.Other()).Stats().Stale, verdicts[side][GotStale])
-				require.Equal(t, link.Duplicated, twice[side])
-				require.EqualValues(t, r.Session(side.Other()).Stats().DatagramsReceived, received[side])
-				delivered := 0
-				for n := range r.EventCount(side) {
-					e, ok := r.Event(side, n)
-					require.True(t, ok)
-					if e.AckedAt != never {
-						delivered++
-						require.GreaterOrEqual(t, e.AckedAt, e.FirstIn)
-						require.GreaterOrEqual(t, e.HandedAt, e.FirstIn)
-					}
-				}
-				require.EqualValues(t, stats.EventsDelivered, delivered)
-				for event := range r.Session(side).Undelivered() {
-					e, ok := r.Event(side, r.number(side, event.ID))
-					require.True(t, ok)
-					require.Equal(t, never, e.AckedAt)
-				}
-				ack, bits, ok := r.Acks(side)
-				require.True(t, ok)
-				require.NotZero(t, bits)
-				newest := uint16(0)
-				for id := range count {
-					if f, _ := r.Flight(id); f.From == side {
-						newest = f.Header.Ack
-					}
-				}
-				require.Less(t, ack-newest, uint16(100), "as the last header said, or a little on")
+				link, stats, peer := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats(), r.Session(side.Other()).Stats()
+				require.Equal(t, link.Lost, s.lost[side])
+				require.Equal(t, link.LostInQueue, r.queueLost[side])
+				require.EqualValues(t, link.BytesSent, r.bytes[side])
+				require.Equal(t, link.Duplicated, s.twice[side])
+				require.EqualValues(t, stats.DatagramsSent, s.sent[side])
+				require.EqualValues(t, stats.Delivered+stats.LateAcks, s.acked[side])
+				require.EqualValues(t, stats.EventsSent+stats.EventsResent, s.copies[side])
+				require.EqualValues(t, stats.EventsDelivered, acknowledged(t, r, side))
+				require.EqualValues(t, peer.Duplicates, s.verdicts[side][GotDuplicate])
+				require.EqualValues(t, peer.Stale, s.verdicts[side][GotStale])
+				require.EqualValues(t, peer.DatagramsReceived, s.received[side])
 			}
 		})
 	}
+}
+
+// acknowledged counts the events of a side that it knows to be delivered, and
+// checks that the others are those that its session calls undelivered.
+func acknowledged(t *testing.T, r *Run, side Side) (n int) {
+	for number := range r.EventCount(side) {
+		e, ok := r.Event(side, number)
+		require.True(t, ok)
+		if e.AckedAt != never {
+			n++
+			require.GreaterOrEqual(t, e.AckedAt, e.FirstIn)
+			require.GreaterOrEqual(t, e.HandedAt, e.FirstIn)
+		}
+	}
+	for event := range r.Session(side).Undelivered() {
+		e, ok := r.Event(side, r.number(side, event.ID))
+		require.True(t, ok)
+		require.Equal(t, never, e.AckedAt)
+	}
+	return n
+}
+
+// What a side is said to acknowledge is what its next header does.
+func TestAcksAreThoseOfTheNextHeader(t *testing.T) {
+	for _, options := range []string{"", "&wide=1&sealed=1"} {
+		r := newRun(t, "loss=20&jitter=30&dup=5&reorder=5"+options)
+		compared := 0
+		for range 3000 {
+			_, before := r.Oldest()
+			arrived := r.received()
+			r.NextDatagram()
+			if _, after := r.Oldest(); after != before+1 || r.received() != arrived {
+				continue // more than one thing happened at once
+			}
+			f, _ := r.Flight(before)
+			ack, bits, ok := r.Acks(f.From)
+			require.Equal(t, ok, f.Header.Ack != 65535 || f.Header.AckBits != 0)
+			require.Equal(t, f.Header.Ack, ack)
+			require.Equal(t, f.Header.AckBits, bits)
+			compared++
+		}
+		require.Greater(t, compared, 500)
+	}
+}
+
+func TestLatenciesAreTheEvents(t *testing.T) {
+	r := newRun(t, "link=bursts&cevents=40")
+	r.Advance(20 * time.Second)
+	var all []time.Duration
+	for side := Client; side <= Server; side++ {
+		for n := range r.EventCount(side) {
+			if e, _ := r.Event(side, n); e.HandedAt != never {
+				all = append(all, e.HandedAt-e.SentAt)
+			}
+		}
+	}
+	slices.Sort(all)
+	require.Greater(t, len(all), 900)
+	require.Equal(t, len(all), r.handed[0]+r.handed[1])
+	for _, of1000 := range []int{1, 500, 990, 999, 1000} {
+		require.Equal(t, all[(len(all)*of1000+999)/1000-1].Truncate(histogramStep), r.latencies.quantile(of1000), "%d", of1000)
+	}
+	require.Equal(t, all[len(all)-1], r.longest())
+	bins := r.Latencies(10*time.Millisecond, 20)
+	sum := 0
+	for _, n := range bins {
+		sum += n
+	}
+	require.Equal(t, len(all), sum)
+	require.Zero(t, bins[0]+bins[1]+bins[2], "none is faster than 30 ms")
+	samples := r.Samples()
+	require.Equal(t, r.datagrams, samples[len(samples)-1].Datagrams)
+	require.Len(t, samples, 41)
+}
+
+// Outages come when they are said to, long after the first ones and after a change.
+func TestOutages(t *testing.T) {
+	r := newRun(t, "outage=300&outages=1000&do=40.25:outages-2000,40.25:outage-500&cevents=0&sevents=0")
+	r.Advance(50 * time.Second)
+	out := func(at time.Duration) bool {
+		if at <= 40250*time.Millisecond { // the ticks come before the change
+			return at >= time.Second && at%time.Second < 300*time.Millisecond
+		}
+		since := at - 40250*time.Millisecond
+		return since >= 2*time.Second && since%(2*time.Second) < 500*time.Millisecond
+	}
+	_, count := r.Oldest()
+	lost := 0
+	for id := range count {
+		f, ok := r.Flight(id)
+		require.True(t, ok)
+		require.Equal(t, out(f.SentAt), f.Copies == 0, "%v", f.SentAt)
+		lost += 1 - f.Copies
+	}
+	require.Greater(t, lost, 500)
+}
+
+func TestCut(t *testing.T) {
+	r := newRun(t, "do=1:cut-100")
+	r.Advance(2 * time.Second)
+	_, count := r.Oldest()
+	for id := range count {
+		f, _ := r.Flight(id)
+		require.Equal(t, f.SentAt >= time.Second && f.SentAt < 1100*time.Millisecond && !(f.SentAt == time.Second && f.Copies == 1), f.Copies == 0, "%v", f.SentAt)
+	}
+}
+
+// A rate that changes on the way holds from then on.
+func TestRatesOnTheWay(t *testing.T) {
+	r := newRun(t, "client=60&cevents=10&do=2:client-125,2:cevents-50,5:shout-30")
+	count := func(t ackbits.Type) (n int) {
+		_, all := r.Oldest()
+		for id := range all {
+			if f, _ := r.Flight(id); f.From == Client && (f.Header.Type == t || f.Inner == t) {
+				n++
+			}
+		}
+		return n
+	}
+	r.Advance(2*time.Second - time.Millisecond)
+	inputs, events := count(ackbits.TypeInput), r.sent[Client]
+	require.Equal(t, 120, inputs)
+	require.InDelta(t, 20, events, 1)
+	r.Advance(4 * time.Second)
+	require.Equal(t, inputs+1+250, count(ackbits.TypeInput), "one more at the old rate, and none for the change")
+	require.InDelta(t, events+100, r.sent[Client], 2)
+	r.Advance(5*time.Second - time.Millisecond)
+	events = r.sent[Client]
+	r.Advance(5*time.Second + time.Millisecond)
+	require.InDelta(t, events+30, r.sent[Client], 1)
 }
 
 // How a run is cut into calls changes nothing, and what was done on the way

@@ -5,17 +5,12 @@ package view
 
 import (
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/examples/playground/sim"
-	"github.com/ackbits/ackbits/simnet"
 )
 
 // Board is what a page plays: one run, or two side by side.
@@ -167,15 +162,6 @@ func ms(t time.Duration) float64 {
 		return -1
 	}
 	return float64(t) / float64(time.Millisecond)
-}
-
-// encode is json.Marshal for what cannot fail.
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("view: " + err.Error())
-	}
-	return b
 }
 
 // Describe tells of everything that can be set.
@@ -335,8 +321,7 @@ func cell(r *sim.Run, side sim.Side, ack uint16, bits uint64, n int) byte {
 }
 
 // newestEvents returns the newest events of both sides, the newest first.
-func newestEvents(r *sim.Run) []Event {
-	out := []Event{}
+func newestEvents(r *sim.Run) (out []Event) {
 	at := [2]int{r.EventCount(sim.Client) - 1, r.EventCount(sim.Server) - 1}
 	for len(out) < listedEvents {
 		client, some := r.Event(sim.Client, at[sim.Client])
@@ -357,7 +342,7 @@ func newestEvents(r *sim.Run) []Event {
 
 func eventOf(r *sim.Run, e *sim.Event) Event {
 	out := Event{From: e.From, Number: e.Number, ID: int(uint16(e.Number)), Size: e.Size,
-		Sent: ms(e.SentAt), First: ms(e.FirstIn), Handed: ms(e.HandedAt), Acked: ms(e.AckedAt), Copies: []Copy{}}
+		Sent: ms(e.SentAt), First: ms(e.FirstIn), Handed: ms(e.HandedAt), Acked: ms(e.AckedAt)}
 	for _, id := range e.Copies[:min(len(e.Copies), listedCopies)] {
 		if f, ok := r.Flight(id); ok {
 			out.Copies = append(out.Copies, copyOf(r, f))
@@ -394,7 +379,7 @@ func typeOf(f *sim.Flight) string {
 
 // Samples returns a run's samples of after a time.
 func (b *Board) Samples(i int, after time.Duration) []byte {
-	rows := [][]float64{}
+	var rows [][]float64
 	for _, s := range b.runs[i].Samples() {
 		if s.At <= after {
 			continue
@@ -417,154 +402,6 @@ func (b *Board) Find(i int, from sim.Side, seq uint16) int {
 		return f.ID
 	}
 	return -1
-}
-
-// FlightDetail is all about a datagram.
-type FlightDetail struct {
-	ID       int
-	From     sim.Side
-	Type     string
-	Sequence int
-	Sent     float64
-	Fate     string
-	Arrives  []float64
-	Got      []string
-	Acked    float64
-	Size     int
-	Sealed   bool
-	Header   []sim.Part
-	Payload  []sim.Part
-	Hex      string // all of it, as sent
-	Plain    string // the payload, as the sender and the receiver know it
-	Events   []int  // numbers
-	Names    []int  // the flights that its acknowledgements name as received
-	Missing  []int  // the sequences that they could name and do not, the newest first
-}
-
-// Flight tells all about a datagram; null if it is forgotten.
-func (b *Board) Flight(i, id int) []byte {
-	r := b.runs[i]
-	f, ok := r.Flight(id)
-	if !ok {
-		return []byte("null")
-	}
-	d := FlightDetail{ID: f.ID, From: f.From, Type: typeOf(f), Sequence: int(f.Header.Sequence), Sent: ms(f.SentAt), Fate: fate(r, f),
-		Acked: ms(f.AckedAt), Size: len(f.Bytes), Sealed: f.Sealed(), Events: append([]int{}, f.Events...), Arrives: []float64{}, Got: []string{}, Names: []int{}, Missing: []int{}}
-	for n := range f.Copies {
-		d.Arrives = append(d.Arrives, ms(f.Arrives[n]))
-		d.Got = append(d.Got, f.Got[n].String())
-	}
-	d.Header, _, _, _ = sim.DecodeHeader(f.Bytes)
-	payload, _ := sim.DecodePayload(f.Header.Type, f.Plain)
-	d.Payload = append([]sim.Part{}, payload...)
-	d.Hex, d.Plain = hex.EncodeToString(f.Bytes), hex.EncodeToString(f.Plain)
-	d.named(r, f)
-	return encode(d)
-}
-
-// named looks up what the acknowledgements of a datagram mean.
-func (d *FlightDetail) named(r *sim.Run, f *sim.Flight) {
-	h := f.Header
-	n := 32
-	if h.Wide {
-		n = 64
-	}
-	if h.Ack == 65535 && h.AckBits == 0 {
-		return // nothing received yet
-	}
-	for i := range n + 1 {
-		seq := h.Ack - uint16(i)
-		g, ok := r.FindBefore(f.From.Other(), seq, f.SentAt)
-		switch {
-		case !ok:
-		case i == 0 || h.AckBits>>(i-1)&1 != 0:
-			d.Names = append(d.Names, g.ID)
-		default:
-			d.Missing = append(d.Missing, int(seq))
-		}
-	}
-}
-
-// Moment is a moment in the life of an event.
-type Moment struct {
-	At     float64
-	Text   string
-	Flight int // the datagram it is about, or -1
-}
-
-// EventDetail is all about an event.
-type EventDetail struct {
-	Event
-	Life []Moment
-}
-
-// Event tells the life of an event; null if it is forgotten.
-func (b *Board) Event(i int, from sim.Side, number int) []byte {
-	r := b.runs[i]
-	e, ok := r.Event(from, number)
-	if !ok {
-		return []byte("null")
-	}
-	return encode(EventDetail{eventOf(r, e), life(r, e)})
-}
-
-func life(r *sim.Run, e *sim.Event) []Moment {
-	moments := []Moment{}
-	now := r.Now()
-	note := func(at time.Duration, flight int, text string) {
-		if at >= 0 && at <= now {
-			moments = append(moments, Moment{ms(at), text, flight})
-		}
-	}
-	note(e.SentAt, -1, "The "+e.From.String()+" hands it to Send.")
-	for n, id := range e.Copies {
-		f, ok := r.Flight(id)
-		if !ok {
-			continue
-		}
-		name := "Copy " + strconv.Itoa(n+1)
-		note(f.SentAt, id, name+" leaves in "+typeOf(f)+" "+strconv.Itoa(int(f.Header.Sequence))+".")
-		if f.Copies == 0 {
-			note(f.SentAt+r.OneWay()/2, id, name+" is "+lossText(f.Fate)+".")
-		}
-		for c := range f.Copies {
-			text := name + " arrives."
-			if f.Arrives[c] > e.FirstIn {
-				text = name + " arrives, for nothing."
-			}
-			note(f.Arrives[c], id, text)
-		}
-	}
-	if e.HandedAt >= 0 {
-		text := "The " + e.From.Other().String() + " gets it, " + sim.Milliseconds(e.HandedAt-e.SentAt) + " after Send."
-		if e.HandedAt > e.FirstIn {
-			text = "The gap before it has closed: the " + e.From.Other().String() + " gets it, " + sim.Milliseconds(e.HandedAt-e.SentAt) + " after Send."
-		}
-		note(e.HandedAt, -1, text)
-	}
-	note(e.AckedAt, -1, "The "+e.From.String()+" learns of it from an acknowledgement.")
-	slices.SortStableFunc(moments, func(a, b Moment) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
-	return moments
-}
-
-func lossText(what simnet.What) string {
-	switch what {
-	case simnet.LostInBurst:
-		return "lost in a burst"
-	case simnet.LostInBlackout:
-		return "lost in an outage"
-	case simnet.LostInQueue:
-		return "dropped: the queue is full"
-	}
-	return "lost"
 }
 
 // TypeNames returns the names of the types of datagrams, by number.

@@ -108,6 +108,36 @@ func TestDetails(t *testing.T) {
 	require.Equal(t, "null", string(b.Event(0, sim.Client, 1_000_000)))
 }
 
+// The cells are what really arrived.
+func TestCells(t *testing.T) {
+	for _, options := range []string{"", "&wide=1"} {
+		b := start(t, "loss=20&jitter=30&reorder=10&client=120"+options)
+		r := b.Run(0)
+		seen := map[byte]int{}
+		for range 200 {
+			b.Advance(b.Now() + 17*time.Millisecond)
+			for side, peer := range decode[Status](t, b.Status(0)).Peers {
+				for i := range peer.Cells {
+					seen[peer.Cells[i]]++
+					f, ok := r.Find(sim.Side(1-side), uint16(peer.Ack-i))
+					if !ok || !peer.Heard {
+						require.Equal(t, byte('-'), peer.Cells[i])
+						continue
+					}
+					want := map[bool]byte{true: '1', false: 'o'}[f.Got[0] != sim.UnderWay]
+					if f.Copies == 0 {
+						want = 'x'
+					}
+					require.Equal(t, string(want), string(peer.Cells[i]))
+				}
+			}
+		}
+		for _, is := range "1xo-" {
+			require.Positive(t, seen[byte(is)], string(is))
+		}
+	}
+}
+
 // A list that is empty is a list to the page, not null.
 func TestNothingIsNull(t *testing.T) {
 	b := start(t, "cevents=0&sevents=0&input=0")
