@@ -208,7 +208,7 @@ func (r *row) figure(t testing.TB, seed uint64, m *measured) {
 		}
 		m.share += float64(p.transferWire) / room / directions
 	}
-	g.pair.Run(end + time.Second) // what is under way arrives
+	g.pair.Run(end + time.Second) // what is in flight arrives
 	without := r.game(t, seed)
 	without.pair.Run(end + time.Second)
 	for i := range ends {

@@ -145,7 +145,7 @@ func TestProgressCountsOnce(t *testing.T) {
 // repeated is how many chunks of the file were taken from again.
 func (f *fleet) repeated() int64 { return f.count - f.file.next }
 
-func TestTheSessionsOwnVerdictIsALoss(t *testing.T) {
+func TestTheSessionsOwnOutcomeIsALoss(t *testing.T) {
 	f := newFleet()
 	f.send(3)
 	f.outcome(f.byNumber(10), ackbits.Outcome{}, f.now)

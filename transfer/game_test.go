@@ -23,7 +23,7 @@ const (
 // memory is a Sink.
 type memory struct {
 	data   []byte
-	writes int
+	writes int // units
 }
 
 func (m *memory) ReadAt(p []byte, off int64) (int, error) {
@@ -34,7 +34,7 @@ func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 	if n := off + int64(len(p)); int64(len(m.data)) < n {
 		m.data = append(m.data, make([]byte, n-int64(len(m.data)))...)
 	}
-	m.writes++
+	m.writes += (len(p) + unit - 1) / unit
 	return copy(m.data[off:], p), nil
 }
 

@@ -247,7 +247,7 @@ func (t *Transfers) Stats() Stats {
 	return Stats{uint64(t.flight.count), t.flight.repeats, t.flight.needless, int(t.rate.bytes)}
 }
 
-// Idle reports whether nothing is under way: every file has ended, at both ends, as far
+// Idle reports whether nothing is left to do: every file has ended, at both ends, as far
 // as is known here. Until then the session is needed.
 func (t *Transfers) Idle() bool {
 	for x := range t.words() {
