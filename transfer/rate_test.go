@@ -213,3 +213,15 @@ func TestTheReceiversClockWraps(t *testing.T) {
 		}
 	}
 }
+
+func TestAClockThatIsSetIsNoQueue(t *testing.T) {
+	var d delays
+	at := func(now, delay int64) (queue int64) {
+		_, queue = d.add(&chunk{units: 1, sentAt: now}, 0, uint32((now+delay)/1000), now)
+		return queue
+	}
+	require.Zero(t, at(second, 30*msec))
+	require.Equal(t, longestQueue, at(2*second, 30*msec+longestQueue), "as long as a queue may be")
+	require.Zero(t, at(3*second, 31*msec+longestQueue))
+	require.Equal(t, 9*msec, at(4*second, 40*msec+longestQueue), "counted from there")
+}
