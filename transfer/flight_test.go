@@ -226,3 +226,35 @@ func TestAFlightIsBounded(t *testing.T) {
 	require.True(t, f.full())
 	require.Len(t, f.chunks, maxFlight)
 }
+
+// What the receiver has is not sent, in whatever sizes.
+func TestWhatTheReceiverHasIsSkipped(t *testing.T) {
+	for most := int64(1); most <= largestChunk; most++ {
+		o := &Outgoing{transfer: transfer{offer: Offer{Size: 20*unit - 100}}, accepted: true, skip: []run{{0, 1}, {4, 7}, {10, 12}, {19, 20}}}
+		o.leap()
+		var sent []int64
+		for o.ready() {
+			r, repeat := o.take(most)
+			require.False(t, repeat)
+			require.LessOrEqual(t, r.to-r.from, most)
+			for u := r.from; u < r.to; u++ {
+				sent = append(sent, u)
+			}
+		}
+		require.Equal(t, []int64{1, 2, 3, 7, 8, 9, 12, 13, 14, 15, 16, 17, 18}, sent)
+		require.EqualValues(t, 7*unit-100, o.done)
+	}
+}
+
+// A lost chunk of two units goes again in pieces where chunks became small.
+func TestARepeatMayBeSmaller(t *testing.T) {
+	o := &Outgoing{transfer: transfer{offer: Offer{Size: 20 * unit}}, accepted: true, next: 10, again: []run{{4, 6}, {1, 2}}}
+	for _, want := range []run{{4, 5}, {5, 6}, {1, 2}} {
+		r, repeat := o.take(1)
+		require.Equal(t, want, r)
+		require.True(t, repeat)
+	}
+	r, repeat := o.take(2)
+	require.Equal(t, run{10, 12}, r)
+	require.False(t, repeat)
+}
