@@ -166,6 +166,7 @@ type game struct {
 	session  ackbits.Config
 	onTicks  string // the names of the peers that are
 	idle     bool
+	deaf     bool // no outcomes
 	accept   func(p *peer, o Offer) (Sink, error)
 	resume   func(p *peer, o Offer) []byte
 	maxRate  int
@@ -184,7 +185,7 @@ func (g *game) start(t testing.TB) {
 		p := &peer{name: name, stateRate: rate, out: make([]byte, 0, ackbits.MaxDatagramSize), onTicks: strings.Contains(g.onTicks, name), idle: g.idle}
 		cfg := g.session
 		p.token = g.seed + uint64(twin)<<32
-		cfg.Clock, cfg.Outcomes, cfg.Token = clock, true, p.token
+		cfg.Clock, cfg.Outcomes, cfg.Token = clock, !g.deaf, p.token
 		if p.onTicks {
 			cfg.PollInterval = time.Second / 60
 		}

@@ -342,6 +342,19 @@ func TestWhatIsNotOfThisFileIsNotResumed(t *testing.T) {
 	}
 }
 
+// Who forgets the outcomes is told.
+func TestOutcomesThatNobodyHandsIn(t *testing.T) {
+	g := &game{seed: 1, deaf: true}
+	g.start(t)
+	o := sendFile(t, g.b, content(1, 100_000))
+	require.True(t, g.run(10*time.Second, o))
+	require.Equal(t, ErrOutcomes, o.Err())
+	g.pair.Run(g.pair.Now() + time.Second)
+	for in := range g.a.transfers.Incoming() {
+		require.ErrorIs(t, in.Err(), ErrCancelled)
+	}
+}
+
 // What Have says is kept by applications: its form does not change.
 func TestTheFormOfHave(t *testing.T) {
 	offer := Offer{Size: 1000, Digest: [32]byte{0: 1, 31: 2}}
