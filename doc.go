@@ -98,7 +98,7 @@
 // Take Send for events that stand on their own, with Ordered where they do not,
 // and an [OrderedLane] where the receiver must stay as simple as a counter or the
 // packets are of another layout. With Config.Outcomes an application resends
-// state its own way.
+// state its own way. A map, a replay, a texture goes by package transfer.
 //
 // # Invariants
 //
