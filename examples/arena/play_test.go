@@ -22,11 +22,11 @@ type terminal struct {
 }
 
 func startTerminal(t *testing.T, f *field) *terminal {
-	p, err := newPlayer("Ann", f.server.Addr(), mild)
+	p, err := newPlayer("Ann", f.server.Addr(), serverKey.PublicKey(), mild)
 	require.NoError(t, err)
 	in, keyboard := io.Pipe()
 	term := &terminal{p, keyboard, make(chan error, 1)}
-	program := tea.NewProgram(tui.New(p), tea.WithInput(in), tea.WithOutput(io.Discard), tea.WithWindowSize(120, 40), tea.WithoutSignals())
+	program := tea.NewProgram(tui.New(p, "here"), tea.WithInput(in), tea.WithOutput(io.Discard), tea.WithWindowSize(120, 40), tea.WithoutSignals())
 	go func() {
 		_, err := program.Run()
 		term.done <- err
@@ -47,7 +47,7 @@ func (term *terminal) press(t *testing.T, keys string) {
 // A human joins, walks, chats and leaves; the others see it come and go.
 func TestPlay(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 2, 3, mild)
+	f := newField(t, 2, upTo(3), mild)
 	term := startTerminal(t, f)
 	f.waitFor(5*time.Second, "Ann to join", func() bool { return f.server.Players() == 3 })
 	time.Sleep(300 * time.Millisecond)
@@ -68,7 +68,7 @@ func TestPlay(t *testing.T) {
 // When the server goes away the screen says why, and any key ends the program.
 func TestPlayUntilTheServerLeaves(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 2, 3, mild)
+	f := newField(t, 2, upTo(3), mild)
 	term := startTerminal(t, f)
 	f.waitFor(5*time.Second, "Ann to join", func() bool { return f.server.Players() == 3 })
 	time.Sleep(300 * time.Millisecond)

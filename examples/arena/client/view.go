@@ -23,16 +23,21 @@ type View struct {
 }
 
 // apply brings the view up to date with an event. It relies on their order: a
-// slot that was left may be taken again at once.
+// slot that was left may be taken again at once. A player who is slow gets less
+// events: who has joined a slot last, and the latest score.
 func (v *View) apply(e proto.Event) {
 	switch e.Kind {
 	case proto.Welcome:
 		v.slot, v.welcome = int(e.Slot), true
 	case proto.Joined:
-		v.Names[e.Slot] = e.Text
-		v.log("%s joined", e.Text)
+		if v.Names[e.Slot] != e.Text { // else a repetition for who has missed something
+			v.Names[e.Slot], v.Scores[e.Slot] = e.Text, 0
+			v.log("%s joined", e.Text)
+		}
 	case proto.Left:
-		v.log("%s left: %s", v.name(e.Slot), e.Text)
+		if v.Names[e.Slot] != "" { // else it came and went while we have missed something
+			v.log("%s left: %s", v.name(e.Slot), e.Text)
+		}
 		v.Names[e.Slot], v.Scores[e.Slot] = "", 0
 	case proto.Scored:
 		v.Scores[e.Slot] = e.Score
