@@ -22,7 +22,7 @@ const (
 	// eventRate bounds the copies of events to one player, in bytes a second. At
 	// 5 % loss they take some 500. Smaller, a lossy link delivers late; larger, a
 	// peer that acknowledges nothing draws more.
-	eventRate = 8000
+	eventRate = 4000
 
 	// silent is how long after its last datagram a player gets snapshots. Shorter,
 	// a hiccup of its network costs snapshots that would have arrived; longer, the

@@ -43,7 +43,7 @@ func Dial(server netip.AddrPort, local netip.Addr, key *ecdh.PublicKey, name str
 	p.Client, err = endpoint.NewClient(endpoint.ClientConfig{
 		ServerKey: key,
 		Hello:     proto.AppendHello(nil, proto.Hello{Version: proto.HelloVersion, Name: name}),
-		Session:   ackbits.Config{Adaptive: true, Bundle: true, Backlog: 1024},
+		Session:   ackbits.Config{Adaptive: true, Bundle: true, Backlog: 1024, Timeout: 20 * time.Second},
 		AEAD:      p.keep,
 	})
 	return p, err
