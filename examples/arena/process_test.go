@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -198,5 +199,17 @@ func TestServerStopped(t *testing.T) {
 		before := p.DatagramsIn
 		require.NoError(t, p.Run(200*time.Millisecond))
 		require.Greater(t, p.DatagramsIn, before, "the session goes on")
+	}
+}
+
+// A server on all addresses is found by name and by either kind of address.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	_, addr := spawnServer(t, "-listen [::]:0 -per-address 100 -per-network 100")
+	for _, host := range []string{"localhost", "127.0.0.2", "[::1]"} {
+		args := fmt.Sprintf("bots -n 2 -t 1s -join %s:%d -key %s", host, addr.Port(), server.EncodeKey(serverKey.PublicKey()))
+		said, code := runArena(t, nil, args)
+		require.Zero(t, code, said)
+		require.Contains(t, said, "2 sessions")
 	}
 }

@@ -268,6 +268,29 @@ func TestIdle(t *testing.T) {
 	require.NoError(t, busy.Client.Err())
 }
 
+// Who sends nothing is soon sent nothing but heartbeats, though it has joined.
+func TestSilentPeer(t *testing.T) {
+	t.Parallel()
+	s := start(t, roomy)
+	p := join(t, s, "127.0.0.1")
+	for range 50 { // plays, and gets snapshots
+		p.Input(0)
+		require.NoError(t, p.Run(10*time.Millisecond))
+	}
+	for end := time.Now().Add(800 * time.Millisecond); time.Now().Before(end); {
+		p.Read(10 * time.Millisecond) // takes all in, and says nothing
+	}
+	snapshot := func() bool { // within 10 ms
+		datagram := p.Read(10 * time.Millisecond)
+		return datagram != nil && ackbits.Type(datagram[1]) != ackbits.TypeHeartbeat
+	}
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+		require.False(t, snapshot())
+	}
+	require.NoError(t, p.Client.Err())
+	waitFor(t, time.Second, "snapshots to come again", func() bool { p.Input(0); return snapshot() })
+}
+
 // What a full disk does to the ledger ends the server with that error.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()

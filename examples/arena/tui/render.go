@@ -93,7 +93,7 @@ func (m *Model) joining() string {
 	}
 	switch {
 	case m.player.Refused():
-		return alarm.Render(text + ": nobody listens there. Is the server running (arena serve)?")
+		return alarm.Render(text + ": nobody listens there (is arena serve running?)")
 	case m.player.Silence() > silence:
 		return alarm.Render(text + ": no answer for " + seconds(m.player.Silence()))
 	}

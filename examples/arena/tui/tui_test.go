@@ -202,7 +202,7 @@ func TestSilence(t *testing.T) {
 	f.silence = 2100 * time.Millisecond
 	require.Contains(t, table.screen(), "joining example.net:7777: no answer for 2.1 s")
 	f.refused = true
-	require.Contains(t, table.screen(), "nobody listens there. Is the server running (arena serve)?")
+	require.Contains(t, table.screen(), "nobody listens there (is arena serve running?)")
 	f.joining, f.refused = false, false
 	require.Contains(t, table.screen(), "no answer for 2.1 s")
 
