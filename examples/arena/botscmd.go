@@ -180,7 +180,7 @@ func compare(args []string) error {
 }
 
 // compareFiles compares the ledgers of a server and of clients; without the
-// server's it checks what the clients' says by itself.
+// server's it checks the clients' alone.
 func compareFiles(out io.Writer, server, clients string) error {
 	theirs, err := readLedger(clients)
 	if err != nil {

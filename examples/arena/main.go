@@ -23,7 +23,7 @@ const usage = `usage: arena [all]   server, bots and lossy links in one process,
 Each has -h.
 `
 
-// errUsage: the command line makes no sense, and the user has been told.
+// errUsage: the command line makes no sense, and the reason was printed.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -74,7 +74,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
 		}
-		return errUsage // the flag package has told
+		return errUsage // the flag package has printed why
 	}
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "%s takes no arguments, got %q\n", flags.Name(), flags.Args())

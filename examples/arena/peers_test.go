@@ -104,7 +104,7 @@ func TestFill(t *testing.T) {
 	require.NoError(t, f.guest("127.2.0.1").Join(), "there is a seat for somebody else")
 	f.waitFor(10*time.Second, "the idle to be gone", func() bool { return f.server.Players() < 48 })
 	f.wantNobodyHarmed()
-	t.Logf("%d of 64 got in, %d were thrown out", in.Load(), f.server.Counters().Dismissed.Load())
+	t.Logf("%d of 64 got in, %d were kicked", in.Load(), f.server.Counters().Kicked.Load())
 	stop()
 	wg.Wait()
 }
@@ -186,7 +186,7 @@ func TestFloodOfAPeer(t *testing.T) {
 	f.wantLedgersClean()
 }
 
-// A peer that sends more events than a player could is thrown out, and the ledger
+// A peer that sends more events than a player could is kicked, and the ledger
 // does not grow with what it sends.
 func TestFloodOfEvents(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,7 @@ func TestPlayUntilTheServerLeaves(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	term.press(t, "d")
 	require.NoError(t, <-term.done)
-	require.ErrorIs(t, term.Over(), client.ErrGoodbye)
+	require.ErrorIs(t, term.Over(), client.ErrEnded)
 	require.ErrorContains(t, term.Over(), "the server is shutting down")
 }
 

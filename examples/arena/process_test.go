@@ -132,7 +132,7 @@ func TestServerTerminated(t *testing.T) {
 		return true
 	})
 	for i := range n {
-		require.ErrorIs(t, f.swarm.Ends(i)[0].Err, client.ErrGoodbye)
+		require.ErrorIs(t, f.swarm.Ends(i)[0].Err, client.ErrEnded)
 	}
 	f.stop()
 	ours, err := readLedger(file)

@@ -20,8 +20,8 @@ import (
 // Reasons for which a client is over that are neither a session's nor the
 // handshake's.
 var (
-	ErrLeft    = errors.New("left before the game began")
-	ErrGoodbye = errors.New("the server ended the session")
+	ErrLeft  = errors.New("left before the game began")
+	ErrEnded = errors.New("the server ended the session")
 )
 
 const tick = time.Second / game.TickRate
@@ -118,7 +118,7 @@ func (c *Client) Receive(datagram []byte) {
 			c.view.apply(event)
 		}
 	}
-	c.flush() // so that a burst does not outrun our acknowledgements
+	c.flush() // so that a burst does not overrun the ack window
 }
 
 // opened begins the session with an input: its header shows the token, and the
@@ -146,8 +146,8 @@ func (c *Client) accept(h ackbits.Header, payload []byte) error {
 	return c.memory.take(payload)
 }
 
-// Tick does what a sixtieth of a second asks for: the input, and what handshake
-// and session owe. Pass in what has arrived before.
+// Tick does the work of a sixtieth of a second: it sends the input, and what is due in
+// handshake and session. Pass in what has arrived before.
 func (c *Client) Tick(held game.Buttons) {
 	if c.Over() != nil {
 		return
@@ -164,7 +164,7 @@ func (c *Client) Tick(held game.Buttons) {
 	c.flush()
 }
 
-// flush sends what handshake and session owe.
+// flush sends what is due in handshake and session.
 func (c *Client) flush() {
 	if c.door == nil {
 		return
@@ -208,7 +208,7 @@ func (c *Client) Over() error {
 	}
 	err := c.door.Err()
 	if err != nil && c.view.Closing != "" {
-		return fmt.Errorf("%w: %s (%w)", ErrGoodbye, c.view.Closing, err)
+		return fmt.Errorf("%w: %s (%w)", ErrEnded, c.view.Closing, err)
 	}
 	return err
 }
@@ -233,7 +233,7 @@ func (c *Client) Silence() time.Duration {
 	return c.cfg.Clock.Now().Sub(c.heardAt)
 }
 
-// Playing reports whether the server has let us in and the session lives.
+// Playing reports whether the server has admitted us and the session is active.
 func (c *Client) Playing() bool { return c.session != nil && c.door.Err() == nil }
 
 // Token returns the token of the session, 0 while joining.

@@ -257,7 +257,7 @@ func TestEventsAndEnd(t *testing.T) {
 	require.Empty(t, view.Names[5])
 	require.EqualValues(t, 1, view.Scores[4])
 	require.Equal(t, []string{"Ann joined", "Bob joined", "Ann shot Bob", "<Bob> ouch", "Bob left: ackbits: peer left", "server: good night"}, view.Log)
-	require.ErrorIs(t, h.client.Over(), client.ErrGoodbye)
+	require.ErrorIs(t, h.client.Over(), client.ErrEnded)
 	require.ErrorIs(t, h.client.Over(), ackbits.ErrPeerLeft)
 	require.ErrorContains(t, h.client.Over(), "good night")
 	require.False(t, client.Lost(h.client.Over()), "the server has decided")

@@ -16,7 +16,7 @@ type View struct {
 	Names   [game.MaxPlayers]string
 	Scores  [game.MaxPlayers]uint16
 	Log     []string // the latest lines, oldest first
-	Closing string   // what the server said before it went away
+	Closing string   // the reason that the server gave before it ended the session
 
 	slot    int // ours, once welcome
 	welcome bool
@@ -51,7 +51,7 @@ func (v *View) apply(e proto.Event) {
 	}
 }
 
-// Me returns the slot of this player; ok is false before the server has told.
+// Me returns the slot of this player; ok is false before the Welcome.
 func (v *View) Me() (slot int, ok bool) { return v.slot, v.welcome }
 
 func (v *View) name(slot uint8) string {

@@ -18,12 +18,12 @@ type rate struct {
 var (
 	// peerDatagrams: a client sends 60 inputs a second, and some acknowledgements.
 	peerDatagrams = rate{400, 5 * time.Millisecond}
-	// straysDatagrams are those that show a peer's token and come from another
+	// strayDatagrams are those that show a peer's token and come from another
 	// address than its own. Whoever has seen a token can send them, so they have a
 	// rate of their own: a peer that moves needs a round trip's worth.
 	strayDatagrams = rate{40, 50 * time.Millisecond}
-	// peerEvents: chat is all that a client sends. Events cannot be dropped, so
-	// who exceeds this is thrown out.
+	// peerEvents: chat is all that a client sends. Delivered events
+	// cannot be dropped, so who exceeds this is kicked.
 	peerEvents = rate{100, 50 * time.Millisecond}
 	// peerChat and placeChat: a line is repeated to a whole room. That of a place
 	// outlives the sessions there, so that joining again refills nothing.

@@ -107,7 +107,7 @@ var metrics = []metric{
 	counter("throttled_total", "Datagrams of sessions that sent too many.", func(f *figures) float64 { return float64(f.Throttled.Load()) }),
 	counter("overrun_total", "Datagrams dropped because a shard could not keep up.", func(f *figures) float64 { return float64(f.Overrun.Load()) }),
 	counter("moves_total", "Players who went on from another address.", func(f *figures) float64 { return float64(f.Moves.Load()) }),
-	counter("dismissed_total", "Players thrown out, as idle or for too many events.", func(f *figures) float64 { return float64(f.Dismissed.Load()) }),
+	counter("kicked_total", "Players kicked, as idle or for too many events.", func(f *figures) float64 { return float64(f.Kicked.Load()) }),
 	counter("events_merged_total", "Events of a room not sent to a player who was slow.", func(f *figures) float64 { return float64(f.Merged.Load()) }),
 
 	counter("hellos_total", "Hellos received.", func(f *figures) float64 { return float64(f.gate.Hellos) }),

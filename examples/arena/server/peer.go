@@ -69,7 +69,7 @@ type peer struct {
 	diary     *ledger.Session // nil without a ledger
 	chat      bucket
 	events    bucket
-	dismissed string // why it was thrown out
+	kicked    string // why it was kicked
 
 	held     game.Buttons
 	activeAt time.Time // when it last pressed something else, or chatted
@@ -127,8 +127,8 @@ func (p *peer) send(event []byte) {
 
 // tell sends an event of the room to a player, unless it is slow: then what others
 // do must not fill its session until it ends. Of who is in a slot with which
-// score only the latest matters, so that is merged: the slot is noted as stale, and
-// told again once the player has caught up. News are dropped. It reports whether
+// score only the latest matters, so that is merged: the slot is marked as stale, and its
+// latest is sent once the player has caught up. Other events are dropped. It reports whether
 // the event was sent.
 func (p *peer) tell(kind proto.Kind, slot uint8, event []byte) bool {
 	var roster uint64

@@ -67,15 +67,15 @@ func (r *room) leave(p *peer, now time.Time, reason string) {
 	r.tellAll(proto.Event{Kind: proto.Left, At: now, Slot: uint8(p.slot), Text: proto.Clip(reason, proto.MaxText)})
 }
 
-// dismiss throws a player out, and tells it why.
-func (r *room) dismiss(p *peer, now time.Time, reason string) {
-	if p.dismissed != "" || r.shard.ending {
+// kick ends the session of a player, and sends it the reason first.
+func (r *room) kick(p *peer, now time.Time, reason string) {
+	if p.kicked != "" || r.shard.ending {
 		return
 	}
-	p.dismissed = reason
-	r.shard.server.counters.Dismissed.Add(1)
+	p.kicked = reason
+	r.shard.server.counters.Kicked.Add(1)
 	r.tell(p, proto.Event{Kind: proto.Closing, At: now, Text: reason})
-	p.session.Shutdown(dismissal)
+	p.session.Shutdown(kickPatience)
 }
 
 // receive takes in what a datagram of a peer brought.
@@ -87,14 +87,14 @@ func (r *room) receive(p *peer, in ackbits.Incoming, now time.Time) {
 		}
 	}
 	for _, raw := range in.Events {
-		if p.dismissed != "" {
+		if p.kicked != "" {
 			return
 		}
 		if p.diary != nil {
 			p.diary.NoteGot(raw.ID, raw.Data)
 		}
 		if !p.events.take(now, peerEvents) {
-			r.dismiss(p, now, "you sent too many events")
+			r.kick(p, now, "you sent too many events")
 			return
 		}
 		if e, err := proto.ParseEvent(raw.Data); err == nil && e.Kind == proto.Say {
@@ -121,11 +121,11 @@ func (r *room) say(p *peer, e proto.Event, now time.Time) {
 	r.tellAll(proto.Event{Kind: proto.Said, At: e.At, Slot: uint8(p.slot), Text: e.Text})
 }
 
-// dismissIdle throws out who has pressed nothing for longer than it may.
-func (r *room) dismissIdle(now time.Time, after time.Duration) {
+// kickIdle kicks players who have pressed nothing for so long.
+func (r *room) kickIdle(now time.Time, after time.Duration) {
 	for _, p := range r.seats {
 		if p != nil && now.Sub(p.activeAt) >= after {
-			r.dismiss(p, now, fmt.Sprintf("you did nothing for %v", now.Sub(p.activeAt).Round(time.Second)))
+			r.kick(p, now, fmt.Sprintf("you did nothing for %v", now.Sub(p.activeAt).Round(time.Second)))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (r *room) snapshot(out *outbox, now time.Time) {
 	*state = *r.world.State()
 	var empty game.State
 	for _, p := range r.seats {
-		if p == nil || p.dismissed != "" {
+		if p == nil || p.kicked != "" {
 			continue
 		}
 		p.readOutcomes()
@@ -202,7 +202,7 @@ func (r *room) tell(p *peer, e proto.Event) {
 func (r *room) tellAll(e proto.Event) {
 	r.event = proto.AppendEvent(r.event[:0], e)
 	for _, p := range r.seats {
-		if p != nil && p.dismissed == "" && !p.tell(e.Kind, e.Slot, r.event) {
+		if p != nil && p.kicked == "" && !p.tell(e.Kind, e.Slot, r.event) {
 			r.shard.server.counters.Merged.Add(1)
 		}
 	}

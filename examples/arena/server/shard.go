@@ -15,14 +15,14 @@ const (
 	farewellMin = 300 * time.Millisecond // for theirs, of which we do not know
 	farewellMax = 2 * time.Second        // for ours
 
-	// dismissal is how long a player who is thrown out may take to hear why.
-	dismissal = time.Second
+	// kickPatience is how long a kicked player may take to acknowledge the reason.
+	kickPatience = time.Second
 
 	// crowdedIdle is how many times sooner idle players go while few seats are left.
 	crowdedIdle = 6
 
 	// A tick so late means that the process did not run: datagrams wait in the
-	// kernel that would show that sessions live. Until the reader has been there,
+	// kernel that would keep sessions alive. Until the reader has been there,
 	// or patience is over, no session is asked whether it has timed out. A shorter
 	// pause would hold up ticks on a busy machine, a longer one would let sessions
 	// end with a Timeout of 5 s.
@@ -56,7 +56,7 @@ func newShard(s *Server) *shard {
 	return sh
 }
 
-// run is the life of the shard, until stop is closed and everybody was told.
+// run runs the shard until stop is closed and every player was informed.
 func (sh *shard) run(stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second / game.TickRate)
 	defer ticker.Stop()
@@ -99,10 +99,10 @@ func (sh *shard) awake(now time.Time) bool {
 	return sh.woke.IsZero()
 }
 
-// receive gives datagrams to their sessions, in the order of arrival. What they
-// owe for it goes out with the next snapshot: by then a client at sixty inputs a
-// second has sent three or four more, far from the 32 that would outrun the
-// acknowledgements.
+// receive gives datagrams to their sessions, in the order of arrival. The
+// acknowledgements go out with the next snapshot: by then a client at sixty inputs a
+// second has sent three or four more, far from the 32 that would overrun the ack
+// window.
 func (sh *shard) receive() {
 	b := sh.mail.take(sh.spare)
 	sh.clock.Set(time.Now())
@@ -191,12 +191,12 @@ func (sh *shard) step() {
 	}
 	sh.out.flush()
 	if sh.tick%game.TickRate == 0 {
-		sh.dismissIdle(now)
+		sh.kickIdle(now)
 		sh.publish()
 	}
 }
 
-// flushRoom sends what the sessions of a room owe and removes those that ended.
+// flushRoom sends what is due in the sessions of a room and removes those that ended.
 func (sh *shard) flushRoom(r *room, now time.Time) {
 	for _, p := range r.seats {
 		if p == nil {
@@ -209,9 +209,9 @@ func (sh *shard) flushRoom(r *room, now time.Time) {
 	}
 }
 
-// dismissIdle throws out who has pressed nothing for too long, sooner while few
+// kickIdle kicks players who have pressed nothing for too long, sooner while few
 // seats are left.
-func (sh *shard) dismissIdle(now time.Time) {
+func (sh *shard) kickIdle(now time.Time) {
 	after := sh.server.cfg.Idle
 	if after == 0 {
 		return
@@ -220,11 +220,11 @@ func (sh *shard) dismissIdle(now time.Time) {
 		after /= crowdedIdle
 	}
 	for _, r := range sh.rooms {
-		r.dismissIdle(now, after)
+		r.kickIdle(now, after)
 	}
 }
 
-// flush sends what a session owes.
+// flush sends what is due in a session.
 func (sh *shard) flush(p *peer) {
 	for {
 		datagram, ok := p.session.AppendDue(sh.out.buffer())
@@ -238,14 +238,14 @@ func (sh *shard) flush(p *peer) {
 // end removes a peer whose session has ended and tells the others.
 func (sh *shard) end(p *peer, now time.Time) {
 	reason := p.session.Err().Error()
-	if p.dismissed != "" {
-		reason = "thrown out"
+	if p.kicked != "" {
+		reason = "kicked"
 	}
 	p.room.leave(p, now, reason)
 	sh.settle(p)
 }
 
-// settle closes the books on a peer whose session has ended.
+// settle frees the seat of a peer whose session has ended, and writes its ledger.
 func (sh *shard) settle(p *peer) {
 	s, reason := sh.server, p.session.Err()
 	s.door.end(p.token)
@@ -268,7 +268,7 @@ func (sh *shard) announce(now time.Time) {
 	sh.ending = true
 	for _, r := range sh.rooms {
 		for _, p := range r.seats {
-			if p != nil && p.dismissed == "" {
+			if p != nil && p.kicked == "" {
 				r.tell(p, proto.Event{Kind: proto.Closing, At: now, Text: errLeaving.Error()})
 			}
 		}

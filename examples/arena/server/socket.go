@@ -182,7 +182,7 @@ func (o *outbox) send(datagram []byte, to *route) {
 }
 
 // flush sends what is queued. A datagram that the kernel refuses is lost, as
-// others are on the way: there is nothing better to do on UDP.
+// others are on the way: UDP offers nothing better.
 func (o *outbox) flush() {
 	for rest := o.messages[:o.used]; len(rest) > 0; {
 		n, err := o.write(rest)
@@ -211,13 +211,13 @@ type Counters struct {
 	DatagramsIn, DatagramsOut, BytesIn, BytesOut atomic.Uint64
 
 	Unsent    atomic.Uint64 // datagrams that the kernel refused
-	Foreign   atomic.Uint64 // neither of the handshake nor of a session that lives
+	Foreign   atomic.Uint64 // neither of the handshake nor of an active session
 	Malformed atomic.Uint64 // of a session, and refused by it
 	Throttled atomic.Uint64 // of a session that sent too many
 	Overrun   atomic.Uint64 // for which a shard had no room
 	Moves     atomic.Uint64 // peers that proved another address
 	Ended     atomic.Uint64 // sessions that have ended
-	Dismissed atomic.Uint64 // of these: thrown out, as idle or for too many events
+	Kicked    atomic.Uint64 // of these: kicked, as idle or for too many events
 	Merged    atomic.Uint64 // events not sent to a peer that was slow
 
 	Ticks     atomic.Uint64

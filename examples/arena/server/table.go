@@ -16,7 +16,7 @@ type Limits struct {
 
 func (l Limits) seats() int { return l.Rooms * l.RoomSize }
 
-// Reasons for which a client is refused a seat, as it is told.
+// Reasons for which a client is refused a seat. The client gets these texts.
 var (
 	errLeaving = errors.New("the server is shutting down")
 	errNetwork = errors.New("too many players from this network")
