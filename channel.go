@@ -122,8 +122,7 @@ func (c *channel) carrierSent(now int64) {
 }
 
 // receive takes the datagram whose header is in in, and fills in the rest. Everything
-// is checked before anything is changed (P-2.3.1), then the acknowledgements are
-// read (P-2.3.6).
+// is checked before anything is changed, and the acknowledgements are read at last.
 func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) error {
 	switch err := c.receiver.receive(in, payload, size); err {
 	case nil:

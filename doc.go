@@ -124,10 +124,10 @@
 //
 // # Not provided
 //
-// No encryption or authentication: anyone who sees a datagram can forge one; run
-// over a secure channel, or sign datagrams below, where that matters. No
-// fragmentation: a datagram is at most 1200 bytes. No congestion control: the
-// application chooses its rates, [Config].EventRate bounds what copies add. No
-// handshake: Connect and Accept are the application's. No concurrency: a session
-// belongs to one goroutine at a time, different sessions share nothing.
+// No keys: without [Config].Seal and Open anyone who sees a datagram can forge
+// one. No handshake: Connect and Accept are the application's. Package endpoint
+// has both, and proves addresses. No fragmentation: a datagram is at most 1200
+// bytes. No congestion control: the application chooses its rates,
+// [Config].EventRate bounds what copies add. No concurrency: a session belongs
+// to one goroutine at a time, different sessions share nothing.
 package ackbits

@@ -72,7 +72,7 @@ func (w *idWindow) received(id uint16) bool {
 }
 
 // accept takes an id that is inside the window, and reports whether it is new
-// (P-5.3.3).
+// (P-5.3.3). Ids may come in any order (P-17.1.2).
 func (w *idWindow) accept(id uint16) (isNew bool) {
 	if id == w.base {
 		w.base++

@@ -91,7 +91,7 @@ func TestReceiveJudgesNothing(t *testing.T) {
 	})
 }
 
-// P-7.2.3.
+// P-7.2.3, P-6.2.1.
 func TestSendingCallsAndNextOutcomeJudge(t *testing.T) {
 	for name, call := range map[string]func(p *actor){
 		"AppendDatagram":       func(p *actor) { p.emit(TypeInput) },

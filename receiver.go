@@ -59,7 +59,7 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	}
 	in.Arrival = r.tracker.Classify(in.Sequence)
 	isNew := in.Arrival == Newest || in.Arrival == Late
-	if isNew && (events != nil || r.accept != nil) {
+	if isNew && (events != nil || r.accept != nil) { // so far nothing has changed (P-2.3.1)
 		if err := r.admit(&in.Header, events, payload); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 		r.stats.Rejected++
 		return ErrWindow
 	}
-	if r.accept == nil || payload == nil {
+	if r.accept == nil || payload == nil { // events are not judged by what they hold (P-5.3.5)
 		return nil
 	}
 	switch refusal := r.accept(*h, payload); {
@@ -141,7 +141,7 @@ func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 }
 
 // deliver returns those of a new datagram's events that the application gets now
-// (P-5.3.4), whatever they hold (P-5.3.5).
+// (P-5.3.4).
 func (r *receiver) deliver(events []Event) (out []Event) {
 	out, fresh := r.inbox.accept(events)
 	r.inbox.deliveredAt = r.stats.DatagramsReceived

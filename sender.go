@@ -61,7 +61,7 @@ func (s *sender) init(cfg *Config) {
 // room returns how many events may be queued.
 func (s *sender) room() int { return s.maxUndelivered - s.outbox.undelivered }
 
-// number gives a datagram of type t that leaves now its sequence (P-3.1.1).
+// number gives a datagram of type t that leaves now its sequence.
 func (s *sender) number(t Type, now int64) (seq uint16) {
 	if s.log.full() && !s.log.mayForgetOldest() {
 		s.makeRoom(now)
@@ -240,7 +240,7 @@ type packing struct {
 	first int64 // where the datagram's runs begin
 }
 
-// takes reports whether an event fits after those that are in the list (P-17.1.2).
+// takes reports whether an event fits after those that are in the list.
 func (l *packing) takes(e *pending) bool {
 	return l.count < maxListEvents && e.fits(len(l.out), l.limit, l.in)
 }

@@ -69,7 +69,7 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	if in.Arrival == Newest || in.Arrival == Late { // else an echo would keep a session alive (P-8.1.1)
 		s.live.heardAt = now
 	}
-	if in.Type == TypeDisconnect && in.Arrival == Newest { // as a true one always is (P-8.4.4)
+	if in.Type == TypeDisconnect && in.Arrival == Newest { // as a true one always is (P-8.4.4), and after its acknowledgements (P-2.3.6)
 		s.channel.end(ErrPeerLeft)
 	} else if s.live.drained(s.InFlight()) {
 		s.leave(now)
@@ -134,7 +134,7 @@ func (s *Session) Send(event []byte) (id uint16, err error) {
 // ErrReservedType; the payload is at most MaxPayload bytes, else
 // ErrDatagramTooLarge; once the session was closed or has ended, the error is the
 // reason (P-2.2.4). On an error dst comes back as it was. The payload must not lie in
-// dst's spare capacity. The datagram is never sent again (P-6.2.1).
+// dst's spare capacity.
 func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte, seq uint16, err error) {
 	now := s.time.read()
 	if err := s.closed(); err != nil {
@@ -154,7 +154,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 		s.channel.carrierSent(now)
 	}
 	var h Header
-	s.assign(&h, t, now)
+	s.assign(&h, t, now) // once and never again (P-6.2.1)
 	limit := s.maxPayload - len(payload) - bundleOverhead
 	if !carries || !s.channel.sender.fits(limit, bundle, now) {
 		return s.finish(dst, append(h.appendTo(dst), payload...)), h.Sequence, nil

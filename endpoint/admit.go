@@ -37,7 +37,8 @@ const (
 	reasonAddress = "too many players at this address"
 )
 
-// judge decides on a client: refused for a reason of ours, then as Admit says.
+// judge decides on a client (P-13.2.5): refused for a reason of ours, then as Admit
+// says.
 func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	at := placeOf(k.from.Addr())
 	if reason := g.objection(k, at); reason != "" {

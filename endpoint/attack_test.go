@@ -32,6 +32,7 @@ func joined(t *testing.T, cfg endpoint.ServerConfig) (*world, *endpoint.Client, 
 	return w, c, w.events[0].Peer
 }
 
+// P-13.1.2.
 func TestSpoofedSourceGetsLessThanItSentAndLeavesNothing(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	c := w.join(home, knowing("ann"))
@@ -101,6 +102,7 @@ func TestReplaysMakeMoveAndEndNobody(t *testing.T) {
 }
 
 // The same once the client has left.
+// P-13.2.6.
 func TestReplaysAfterALeaveMakeNobody(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Second, 15 * time.Second, 25 * time.Second, 41 * time.Second} {
 		for _, from := range []string{home, elsewhere} {
@@ -123,6 +125,7 @@ func TestReplaysAfterALeaveMakeNobody(t *testing.T) {
 
 // A datagram that somebody delivers from elsewhere before the true one arrives
 // costs one Probe, and nothing else.
+// P-13.4.2.
 func TestRacedCopyCostsAProbe(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{})
 	for i := range 50 {
@@ -146,6 +149,7 @@ func TestRacedCopyCostsAProbe(t *testing.T) {
 }
 
 // A joined peer that forges its address does not see what is asked there.
+// P-13.4.3.
 func TestPeerCannotPointTheGameAtAnother(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{})
 	victim := address(elsewhere)
@@ -173,6 +177,7 @@ func TestPeerCannotPointTheGameAtAnother(t *testing.T) {
 	require.LessOrEqual(t, w.server.Stats().Probes, uint64(21))
 }
 
+// P-13.2.3.
 func TestWrongServerKeyIsFoundBeforeTheHelloIsSent(t *testing.T) {
 	other, err := ecdh.X25519().NewPrivateKey([]byte("another server's key, 32 bytes.."))
 	require.NoError(t, err)
@@ -193,6 +198,7 @@ func TestWrongServerKeyIsFoundBeforeTheHelloIsSent(t *testing.T) {
 }
 
 // A forged challenge with another key, or another version, ends nothing.
+// P-13.2.3.
 func TestImpostorsChallengeEndsNothing(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	c := w.join(home, knowing("ann"))
@@ -212,6 +218,7 @@ func TestImpostorsChallengeEndsNothing(t *testing.T) {
 	require.NotNil(t, c.Session())
 }
 
+// P-13.2.3.
 func TestVersionThatIsNotOursIsTheReasonAtTheEnd(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	c := w.join(home, knowing("ann"))
@@ -228,6 +235,7 @@ func TestVersionThatIsNotOursIsTheReasonAtTheEnd(t *testing.T) {
 	require.ErrorIs(t, c.Err(), endpoint.ErrVersion)
 }
 
+// P-13.1.3.
 func TestServerAnswersAHelloOfAnotherVersionWithItsOwn(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	w.join(home, knowing("ann"))
@@ -242,6 +250,7 @@ func TestServerAnswersAHelloOfAnotherVersionWithItsOwn(t *testing.T) {
 	require.Equal(t, byte(1), answer[0].data[2])
 }
 
+// P-13.2.1.
 func TestSilenceIsNoAnswer(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	c := w.join(home, knowing("ann"))
@@ -276,6 +285,7 @@ func TestRefusalCarriesItsReason(t *testing.T) {
 }
 
 // A Refuse that is lost is said again, and Admit is asked once.
+// P-13.2.6.
 func TestRefusalThatIsLostComesAgain(t *testing.T) {
 	asked := 0
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) {
@@ -300,6 +310,7 @@ func TestRefusalThatIsLostComesAgain(t *testing.T) {
 	require.Equal(t, w.logged("Refuse")[0].data, w.logged("Refuse")[3].data)
 }
 
+// P-13.2.5.
 func TestWideAndNarrowDoNotFit(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		w := newWorld(t, endpoint.ServerConfig{Session: ackbits.Config{Wide: wide}})
@@ -331,6 +342,7 @@ func TestTwoClientsBehindOneAddress(t *testing.T) {
 	}
 }
 
+// P-13.2.5.
 func TestPendingIsAskedAgain(t *testing.T) {
 	asked := 0
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) {
@@ -349,6 +361,7 @@ func TestPendingIsAskedAgain(t *testing.T) {
 	require.Equal(t, 4, asked)
 }
 
+// P-13.5.1.
 func TestResetTellsAClientOfARestart(t *testing.T) {
 	w, c, _ := joined(t, endpoint.ServerConfig{})
 	s := c.Session()
@@ -370,6 +383,7 @@ func TestResetTellsAClientOfARestart(t *testing.T) {
 }
 
 // A server that has ended a session by itself lets the client know.
+// P-13.5.2.
 func TestResetTellsAClientThatWasTimedOut(t *testing.T) {
 	w, c, _ := joined(t, endpoint.ServerConfig{})
 	for range 520 { // the server hears nothing; the client does
@@ -390,6 +404,7 @@ func TestResetTellsAClientThatWasTimedOut(t *testing.T) {
 
 // Nobody can have the Reset of a session that lives, and none but the right one
 // ends a client.
+// P-13.5.1.
 func TestResetOfALiveSessionCannotBeHad(t *testing.T) {
 	w, c, _ := joined(t, endpoint.ServerConfig{})
 	d := w.logged("session")[0].data
@@ -411,6 +426,7 @@ func TestResetOfALiveSessionCannotBeHad(t *testing.T) {
 	require.NoError(t, c.Err())
 }
 
+// P-13.5.1.
 func TestResetsAreRationed(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	d := make([]byte, 34)
@@ -438,6 +454,7 @@ func TestResetsAreRationed(t *testing.T) {
 	}
 }
 
+// P-13.2.6.
 func TestAcceptIsRepeatedUntilItsSessionIsHeard(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	c := w.join(home, knowing("ann"))

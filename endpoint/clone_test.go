@@ -24,7 +24,7 @@ type spot struct {
 type cloner map[spot]reflect.Value
 
 func (c cloner) pointer(src reflect.Value) reflect.Value {
-	if src.IsNil() || src.Type().Implements(reflect.TypeFor[error]()) || strings.HasPrefix(src.Type().Elem().PkgPath(), "crypto/") {
+	if src.IsNil() || src.Type().Implements(reflect.TypeFor[error]()) || constant(src.Type().Elem().PkgPath()) {
 		return src
 	}
 	if dst, ok := c[spot{src.UnsafePointer(), src.Type()}]; ok {
@@ -36,6 +36,10 @@ func (c cloner) pointer(src reflect.Value) reflect.Value {
 	c.copy(dst.Elem(), src.Elem())
 	return dst
 }
+
+// constant tells packages whose values do not change, or are known by where they
+// are.
+func constant(path string) bool { return strings.HasPrefix(path, "crypto/") || path == "net/netip" }
 
 // meet notes where the copies of a struct and of all structs that lie in it will
 // be: pointers to the inside may come before.

@@ -39,10 +39,7 @@ func (c *cookies) check(from netip.AddrPort, key, cookie []byte, now int64) (goo
 	if hmac.Equal(cookie, fresh[:]) {
 		return true, fresh
 	}
-	if slot == 0 {
-		return false, fresh
-	}
-	older := c.of(from, key, slot-1)
+	older := c.of(from, key, slot-1) // in the first slot one that nobody was given
 	return hmac.Equal(cookie, older[:]), fresh
 }
 

@@ -90,6 +90,7 @@ var messages = []string{"Hello", "Challenge", "Accept", "Refuse", "Reset", "Prob
 // it does when a Challenge's cookie came damaged.
 func harmless(kind string, bit int) bool { return kind == "Challenge" && bit/8 >= 3+64 }
 
+// P-13.1.4.
 func TestEveryFlippedBitIsAsGoodAsALoss(t *testing.T) {
 	for _, kind := range messages {
 		t.Run(kind, func(t *testing.T) {

@@ -41,7 +41,8 @@
 // Hello again gets the same Accept, until a datagram of the session opened; the
 // same Refuse; or nothing, while the session lives and after it has ended. It is
 // remembered for 20 s after the last of its Hellos and the end of its session, which is as
-// long as a cookie can be good: a copy of a Hello makes no second peer. A client
+// long as a cookie can be good, and who was refused, plays or has played gets no new
+// one: a copy of a Hello makes no second peer. A client
 // that knocks again, after a crash, say, has a new key and is a new peer.
 //
 // # On the wire

@@ -317,14 +317,14 @@ func (s *scene) key() string {
 		if m.standing.live() {
 			age = s.slot - s.heardAt[m.token]
 		} else {
-			age = (m.until - s.server.gate.time.now) / int64(cookieSlot)
+			age = max(0, m.until-s.server.gate.time.now) / int64(cookieSlot)
 		}
 		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age))
 	}
 	slices.Sort(known)
 	var wire []string
 	for _, l := range s.mail {
-		wire = append(wire, fmt.Sprint(letterName(l.data), l.toServer, l.client, l.server, s.age(l.born), s.passed-l.sent, l.opened))
+		wire = append(wire, fmt.Sprint(letterName(l.data), s.tells(l.data), l.toServer, l.client, l.server, s.age(l.born), s.passed-l.sent, l.opened))
 	}
 	slices.Sort(wire)
 	fmt.Fprint(&b, known, wire, s.played)
@@ -335,7 +335,16 @@ func letterName(d []byte) string {
 	if k, ok := handshakeKind(d); ok {
 		return [...]string{"?", "Hello", "Challenge", "Accept", "Refuse", "Reset", "Probe", "ProbeReply"}[k]
 	}
-	return fmt.Sprint("session ", binary.LittleEndian.Uint64(d[2:])%1000)
+	return "session"
+}
+
+// tells says what the token of a session's datagram, or of a Reset, means now.
+func (s *scene) tells(d []byte) string {
+	if k, ok := handshakeKind(d); ok && k != kindReset {
+		return ""
+	}
+	token := binary.LittleEndian.Uint64(d[2:])
+	return fmt.Sprint(s.client.session != nil && s.client.token == token, s.server.byToken[token] != nil)
 }
 
 // check returns what is wrong with a state; nothing, it is hoped.
@@ -408,6 +417,7 @@ func (s *story) String() string {
 
 // The short form follows the first states only; ACKBITS_WORLDS=all walks through
 // all of them, which takes minutes.
+// P-13.2.7.
 func TestHandshakeInEveryOrder(t *testing.T) {
 	limit := 500
 	if testing.Short() {

@@ -108,9 +108,7 @@ func (g *Gate) Confirm(token uint64) {
 // End tells that a session has ended: its seat is free, and its client is
 // remembered for 20 s.
 func (g *Gate) End(token uint64) {
-	now := g.time.read()
-	g.memory.sweep(now)
-	if g.memory.end(token, now) {
+	if g.memory.end(token, g.time.read()) {
 		g.seats--
 	}
 }
@@ -122,8 +120,8 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// receiveHello answers a Hello: with a Challenge until its cookie is good, then
-// with what was decided.
+// receiveHello answers a Hello: with a Challenge until its cookie is good (P-13.2.2),
+// then with what was decided.
 func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64) ([]byte, *Admission, error) {
 	h, err := parseHello(datagram)
 	if err != nil {
@@ -179,7 +177,7 @@ func (g *Gate) meet(h *hello, at netip.Prefix, now int64) *client {
 }
 
 // hear opens a Hello and says what becomes of it. Before it has opened, nothing
-// in it counts.
+// in it counts (P-13.2.4). What was decided is said again (P-13.2.6).
 func (g *Gate) hear(c *client, from netip.AddrPort, h *hello, buf []byte, now int64) ([]byte, *Admission, error) {
 	p := parties{form: h.form, clientKey: h.key, serverKey: g.public}
 	app, err := g.open(c, &p, h)

@@ -31,7 +31,7 @@ type parties struct {
 	serverKey [keySize]byte // static
 }
 
-// info returns what HKDF is told a key is for: label, version, form, the two
+// info returns what HKDF is told a key is for (P-13.3.1): label, version, form, the two
 // keys, then whatever else it is bound to, all of fixed length.
 func (p *parties) info(label string, more ...[]byte) string {
 	b := append(make([]byte, 0, 256), label...)
@@ -91,7 +91,7 @@ func (a *agreement) acceptKey() []byte { return a.expand(labelAccept) }
 type sessionKeys struct{ toServer, toClient, probe []byte }
 
 // session derives the keys of the session that an Accept begins, which they are
-// bound to.
+// bound to (P-13.3.2).
 func (a *agreement) session(accept []byte) sessionKeys {
 	hash := sha256.Sum256(accept)
 	return sessionKeys{

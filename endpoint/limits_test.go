@@ -107,6 +107,7 @@ func TestJoinsAreRationed(t *testing.T) {
 }
 
 // A Hello that does not open costs its address a place among those turned away.
+// P-13.2.4.
 func TestHelloThatDoesNotOpenIsCounted(t *testing.T) {
 	asked := 0
 	w := newWorld(t, endpoint.ServerConfig{MaxPerAddress: 4, Admit: func(endpoint.Request) ([]byte, error) { asked++; return nil, nil }})
@@ -135,11 +136,16 @@ func TestHelloThatDoesNotOpenIsCounted(t *testing.T) {
 	require.Equal(t, uint64(4), s.Forged)
 	require.Equal(t, uint64(6), s.HeldByAddress)
 
+	for _, a := range w.order { // they give up
+		delete(w.clients, a)
+	}
 	w.clock.Advance(20 * time.Second)
-	w.run(time.Second)
+	require.NotNil(t, w.shake(host(2), knowing("")).Session())
+	require.Equal(t, 1, w.server.Stats().Remembered)
 }
 
 // A key of low order gives away every secret that is made with it.
+// P-13.2.4.
 func TestPointsOfLowOrderAreDropped(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	for _, point := range [][]byte{{}, {1}} {
@@ -214,6 +220,7 @@ func (constant) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// P-13.2.5.
 func TestTokenThatIsLiveIsDrawnAgain(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Rand: constant{}})
 	require.NotNil(t, w.shake(host(1), knowing("")).Session())
@@ -271,6 +278,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// P-13.2.8.
 func TestFloodFrom10000AddressesLeavesMemoryAndPeersAlone(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{})
 	w.log = nil
@@ -297,6 +305,7 @@ func TestFloodFrom10000AddressesLeavesMemoryAndPeersAlone(t *testing.T) {
 }
 
 // Addresses that are proved cost more, and what they cost is bounded, too.
+// P-13.2.8.
 func TestProvedAddressesFillABoundedMemory(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{
 		MaxPeers: 16,
@@ -336,4 +345,21 @@ func TestProvedAddressesFillABoundedMemory(t *testing.T) {
 	w.wire, w.log = nil, nil
 	knock()
 	require.Equal(t, 2, w.server.Stats().Remembered, "and the others are forgotten")
+}
+
+// What a peer takes besides its session: two AEADs of AES-256, its path, and what
+// the gate remembers of it.
+func TestPeerTakesLittleMemory(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{MaxPeers: 1000})
+	const n = 200
+	before := heap()
+	for i := range n {
+		require.NotNil(t, w.shake(host(i), knowing("a name")).Session())
+		delete(w.clients, host(i))
+	}
+	w.order, w.events = nil, nil
+	each := (int64(heap()) - int64(before)) / n
+	t.Logf("%d bytes for each peer", each)
+	require.Less(t, each, int64(8<<10))
+	runtime.KeepAlive(w)
 }

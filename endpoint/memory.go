@@ -64,7 +64,7 @@ func placeOf(addr netip.Addr) netip.Prefix {
 // memory is all that a gate keeps: clients that proved an address and for which
 // something was computed. It is bounded by capacity, and by perPlace for the
 // clients of a place and once more for its strangers. When it is full nobody
-// is taken up, and nobody is forgotten for it.
+// is taken up, and nobody is forgotten for it (P-13.2.8).
 type memory struct {
 	capacity int
 	perPlace int
@@ -97,7 +97,7 @@ func (m *memory) sweep(now int64) {
 	}
 }
 
-// add remembers a stranger. The caller has asked hasRoom.
+// add remembers a stranger, if the caller has found room.
 func (m *memory) add(key [keySize]byte, from netip.Prefix, now int64) *client {
 	c := &client{key: key, place: from}
 	m.byKey[key] = c
@@ -150,10 +150,8 @@ func (m *memory) touch(c *client, now int64) {
 
 // begin makes a client live.
 func (m *memory) begin(c *client, token uint64) {
-	if c.waiting != nil {
-		m.fading.Remove(c.waiting)
-		c.waiting = nil
-	}
+	m.fading.Remove(c.waiting)
+	c.waiting = nil
 	c.standing, c.token = admitted, token
 	m.byToken[token] = c
 }

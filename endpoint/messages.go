@@ -8,7 +8,7 @@ import (
 )
 
 // Every message of the handshake begins with the format byte 0x0E, beside those
-// of sessions, and a kind. Numbers are little-endian. The package comment has
+// of sessions, and a kind (P-13.1.1). Numbers are little-endian. The package comment has
 // the layouts.
 const (
 	format  = 0x0E
@@ -30,7 +30,7 @@ const (
 // Sizes in bytes. Nothing that a server says to somebody who has not proved an
 // address is longer than what it answers: a Challenge, an Accept and a Refuse
 // are shorter than the Hello, which is padded for that; a Reset and a Probe are
-// shorter than the datagram of a session that draws them.
+// shorter than the datagram of a session that draws them (P-13.1.2).
 const (
 	keySize    = 32 // X25519, and every symmetric key
 	cookieSize = 32
@@ -106,7 +106,7 @@ func (h *hello) appendBare(dst []byte) []byte {
 	return append(dst, make([]byte, helloSize-helloHead)...)
 }
 
-// parseHello reads a Hello of any version; the parts alias datagram.
+// parseHello reads a Hello of any version (P-13.1.3); the parts alias datagram.
 func parseHello(datagram []byte) (h hello, err error) {
 	if len(datagram) < helloSize {
 		return hello{}, ackbits.ErrShort
@@ -121,7 +121,7 @@ func parseHello(datagram []byte) (h hello, err error) {
 	return h, nil
 }
 
-// padHello returns the plaintext of a Hello's box: the length, the application's
+// padHello returns the plaintext of a Hello's box (P-13.1.4): the length, the application's
 // hello, and zeros, so that its length does not show.
 func padHello(app []byte) []byte {
 	plain := make([]byte, helloSize-helloHead-tagSize)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/ackbits/ackbits"
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
 // FuzzMessages: what a parser takes, it gives back byte for byte; so each message
 // has one encoding.
+// P-13.1.1.
 func FuzzMessages(f *testing.F) {
 	for k := range kind(9) {
 		for _, n := range []int{0, 1, 26, 34, 76, 99, 640, 641} {
@@ -51,6 +53,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
+// P-13.1.1.
 func TestSizesOfMessages(t *testing.T) {
 	require.Equal(t, 99, challengeSize)
 	require.Equal(t, 76, acceptOverhead)
@@ -61,6 +64,31 @@ func TestSizesOfMessages(t *testing.T) {
 	require.Equal(t, 34, sealedMin)
 	require.Len(t, (&hello{}).appendBare(nil), 640)
 	require.GreaterOrEqual(t, helloSize-helloHead-tagSize-2, MaxHello)
+}
+
+func TestDefaults(t *testing.T) {
+	g, err := NewGate(ServerConfig{Key: sceneKey})
+	require.NoError(t, err)
+	require.Equal(t, 1024, g.cfg.MaxPeers)
+	require.Equal(t, 16, g.cfg.MaxPerAddress)
+	require.Equal(t, 4096, g.memory.capacity)
+	g, err = NewGate(ServerConfig{Key: sceneKey, MaxPeers: 2000, MaxPerAddress: 3})
+	require.NoError(t, err)
+	require.Equal(t, 8000, g.memory.capacity)
+	require.Equal(t, 3, g.memory.perPlace)
+	c, err := NewClient(ClientConfig{})
+	require.NoError(t, err)
+	require.Equal(t, int64(5*time.Second), c.endsAt)
+}
+
+func TestHelloOfABoxThatIsTooShortForIt(t *testing.T) {
+	for _, plain := range [][]byte{nil, {0}, {1, 0}, {3, 0, 1, 2}} {
+		_, err := unpadHello(plain)
+		require.ErrorIs(t, err, ackbits.ErrPayload, "%x", plain)
+	}
+	app, err := unpadHello([]byte{2, 0, 1, 2})
+	require.NoError(t, err)
+	require.Equal(t, []byte{1, 2}, app)
 }
 
 func TestReasonIsCutBetweenCharacters(t *testing.T) {
@@ -98,6 +126,7 @@ func TestAllowanceIsABurstAndARate(t *testing.T) {
 	require.Equal(t, 4, taken(1_000_000_000))
 }
 
+// P-13.2.2.
 func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
 	c := newCookies([]byte("secret"))
 	from, key := addr("192.0.2.1:4000"), make([]byte, 32)
@@ -116,6 +145,47 @@ func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
 			require.False(t, ok)
 		}
 		ok, _ := c.check(from, other, cookie[:], now)
+		require.False(t, ok)
+	}
+	_, there := c.check(addr("[fe80::1%eth0]:4000"), key, key, 0)
+	ok, _ := c.check(addr("[fe80::1%eth1]:4000"), key, there[:], 0)
+	require.False(t, ok, "another link's fe80::1")
+}
+
+func TestTimeNeverMovesBackAndMakesNoLeaps(t *testing.T) {
+	var clock ackbits.ManualClock
+	clock.Set(time.Unix(1_700_000_000, 0))
+	var l timeline
+	l.start(&clock)
+	for _, step := range []struct{ by, want time.Duration }{
+		{time.Second, time.Second}, {-time.Hour, time.Second}, {time.Second, 2 * time.Second},
+		{24 * time.Hour, 24*time.Hour + 2*time.Second}, {24*time.Hour + 1, 24*time.Hour + 2*time.Second}, {1, 24*time.Hour + 2*time.Second + 1},
+	} {
+		clock.Advance(step.by)
+		require.Equal(t, int64(step.want), l.read(), step.by)
+		require.Equal(t, clock.Now(), l.time(l.now))
+	}
+	l.start(nil)
+	require.WithinDuration(t, time.Now(), l.last, time.Minute, "the system's")
+}
+
+func TestOpenedIsTrueOfWhatOpened(t *testing.T) {
+	for _, err := range []error{nil, ackbits.ErrType, ackbits.ErrPayload, ackbits.ErrWindow, ackbits.ErrRejected} {
+		require.True(t, Opened(err), err)
+	}
+	for _, err := range []error{ackbits.ErrShort, ackbits.ErrOversize, ackbits.ErrFormat, ackbits.ErrToken, ackbits.ErrReplayed,
+		ackbits.ErrForged, ackbits.ErrTimeout, ackbits.ErrPeerLeft, ackbits.ErrClosed} {
+		require.False(t, Opened(err), err)
+	}
+}
+
+func TestProbeReplyNamesItsSession(t *testing.T) {
+	reply := appendCode(nil, kindProbeReply, 0x0807060504030201, make([]byte, 16))
+	token, ok := ProbeReply(reply)
+	require.True(t, ok)
+	require.Equal(t, uint64(0x0807060504030201), token)
+	for _, other := range [][]byte{nil, reply[:25], append(reply[:26:26], 0), appendCode(nil, kindProbe, 1, make([]byte, 16))} {
+		_, ok := ProbeReply(other)
 		require.False(t, ok)
 	}
 }

@@ -117,6 +117,7 @@ func TestClientThatMovesTenTimesUnderLossLosesNoEvent(t *testing.T) {
 }
 
 // A true move costs a round trip of one direction, and the next datagram.
+// P-13.4.1.
 func TestMoveTakesARoundTrip(t *testing.T) {
 	r := newRoamer(t, 1, simnet.Config{Delay: 40 * time.Millisecond}, ackbits.Config{})
 	r.where = 1
@@ -199,6 +200,7 @@ func TestMappedAddressIsTheSame(t *testing.T) {
 }
 
 // Withheld and refused datagrams tell of a move as well: they opened.
+// P-13.4.1.
 func TestDatagramThatIsNotTakenInTellsOfAMove(t *testing.T) {
 	for _, answer := range []error{ackbits.ErrWithhold, fmt.Errorf("no")} {
 		w, c, peer := joined(t, endpoint.ServerConfig{Session: ackbits.Config{

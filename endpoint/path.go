@@ -81,7 +81,7 @@ func (p *Path) opened(from netip.AddrPort, sequence uint16, now int64) {
 	}
 }
 
-// probe makes an address the candidate, unless it is, and has it asked.
+// probe makes an address the candidate, unless it is, and has it asked (P-13.4.2).
 func (p *Path) probe(from netip.AddrPort, now int64) {
 	if from != p.candidate {
 		p.candidate = from
@@ -103,7 +103,7 @@ func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 }
 
 // Answer takes in a reply to a Probe, and reports whether the peer has moved by
-// it: Addr is another then.
+// it: Addr is another then (P-13.4.1, P-13.4.3).
 func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
 	k, ok := handshakeKind(datagram)
 	if !ok || k != kindProbeReply {

@@ -90,8 +90,22 @@ func (h *history) answer(t *rapid.T) {
 	}
 }
 
+// A number that was heard before says nothing new.
+func TestPathHearsANumberOnce(t *testing.T) {
+	p := newPath(spots[0], 7, []byte("key"), []byte("probing"), nil)
+	p.Opened(spots[0], 5)
+	p.Opened(spots[1], 5)
+	_, _, ok := p.AppendDue(nil)
+	require.False(t, ok)
+	p.Opened(spots[1], 6)
+	_, to, ok := p.AppendDue(nil)
+	require.True(t, ok)
+	require.Equal(t, spots[1], to)
+}
+
 // Whatever is opened, asked and answered, in whatever order: a peer moves by the
 // right answer to the latest Probe from where that went, and never else.
+// P-13.4.3.
 func TestPathMovesByARightAnswerAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{key: []byte("the session's"), at: spots[0], newest: 65_480} // near the wrap

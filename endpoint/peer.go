@@ -34,37 +34,6 @@ func (p *Peer) Addr() netip.AddrPort { return p.path.addr }
 // changed.
 func (p *Peer) Hello() []byte { return p.hello }
 
-// EventKind says what an Event tells.
-type EventKind uint8
-
-// The life of a peer: Joined, any number of Moved, Left.
-const (
-	Joined EventKind = iota + 1 // a new peer; events may be sent at once
-	Moved                       // its datagrams go elsewhere from now on, to Peer.Addr
-	Left                        // its session has ended; the seat is free with this
-)
-
-// String returns the kind's name.
-func (k EventKind) String() string {
-	switch k {
-	case Joined:
-		return "Joined"
-	case Moved:
-		return "Moved"
-	case Left:
-		return "Left"
-	}
-	return "none"
-}
-
-// Event is something that happened to a peer.
-type Event struct {
-	Kind EventKind
-	Peer *Peer
-	From netip.AddrPort // of Moved: the older address
-	Err  error          // of Left: why, as Session.Err says
-}
-
 // Incoming is a datagram of a session, and whose it is.
 type Incoming struct {
 	Peer *Peer

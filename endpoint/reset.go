@@ -17,6 +17,7 @@ func (g *Gate) Reset(buf []byte, from netip.AddrPort, datagram []byte) (answer [
 	return g.reset(buf, datagram, g.time.read())
 }
 
+// reset is Reset at a time (P-13.5.1).
 func (g *Gate) reset(buf, datagram []byte, now int64) (answer []byte) {
 	if len(datagram) < sealedMin {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// P-13.3.2.
 func TestClientJoinsPlaysAndLeaves(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(r endpoint.Request) ([]byte, error) {
 		require.Equal(t, address("198.51.100.7:4000"), r.Addr)

@@ -35,12 +35,14 @@ const strangers = 256
 type Server struct {
 	gate    *Gate
 	byToken map[uint64]*Peer // of live sessions
-	peers   []*Peer          // in the order in which they joined, until their Left is fetched; copied where one goes, so that a loop over it may go on
-	turn    int              // of peers: with whom Due begins
-	events  []Event          // not fetched yet; at most three of a peer
-	fetched int              // of events
-	replies answers          // Accepts and Refuses
-	others  answers          // Challenges and Resets
+	// peers are in the order in which they joined, until their Left is fetched.
+	// They are copied where one goes, so that a loop over them may go on.
+	peers   []*Peer
+	turn    int     // of peers: with whom Due begins
+	events  []Event // not fetched yet; at most three of a peer
+	fetched int     // of events
+	replies answers // Accepts and Refuses
+	others  answers // Challenges and Resets
 	scratch []byte
 }
 
@@ -181,27 +183,6 @@ func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 	return nil
 }
 
-// reap sees to a peer whose session may have ended.
-func (s *Server) reap(p *Peer) {
-	err := p.session.Err()
-	if err == nil || p.gone {
-		return
-	}
-	p.gone = true
-	delete(s.byToken, p.token)
-	s.gate.memory.end(p.token, s.gate.time.now)
-	s.tell(Event{Kind: Left, Peer: p, Err: err})
-}
-
-// tell queues an event.
-func (s *Server) tell(e Event) {
-	if s.fetched > len(s.events)/2 { // a caller that never fetches all
-		s.events = slices.Delete(s.events, 0, s.fetched)
-		s.fetched = 0
-	}
-	s.events = append(s.events, e)
-}
-
 // Due yields every datagram that is due and where it goes, each built from buf[:0] and
 // valid until the next: answers to handshakes, then for each peer a Probe and
 // its session's. A buf of ackbits.MaxDatagramSize bytes fits them all. Breaking
@@ -272,37 +253,6 @@ func (s *Server) Deadline() (t time.Time, ok bool) {
 		}
 	}
 	return t, ok
-}
-
-// NextEvent returns the next event, in the order in which they happened. A seat is
-// free once its Left was fetched, and of a peer at most one Moved waits, so that there are
-// at most three events for each of MaxPeers.
-func (s *Server) NextEvent() (Event, bool) {
-	if s.fetched == len(s.events) {
-		return Event{}, false
-	}
-	e := s.events[s.fetched]
-	s.events[s.fetched] = Event{}
-	if s.fetched++; s.fetched == len(s.events) {
-		s.events, s.fetched = s.events[:0], 0
-	}
-	switch e.Kind {
-	case Moved:
-		e.Peer.moving = false
-	case Left:
-		s.remove(e.Peer)
-	}
-	return e, true
-}
-
-// remove frees the seat of a peer.
-func (s *Server) remove(p *Peer) {
-	at := slices.Index(s.peers, p)
-	s.peers = slices.Concat(s.peers[:at], s.peers[at+1:])
-	if s.turn > at {
-		s.turn--
-	}
-	s.gate.seats--
 }
 
 // Peers yields the peers in the order in which they joined, those whose Left has

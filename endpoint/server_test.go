@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdh"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,10 +56,14 @@ func TestDeadlineIsExact(t *testing.T) {
 	for seed := range 20 {
 		w := newWorld(t, endpoint.ServerConfig{Session: ackbits.Config{Heartbeat: 31_234_567}})
 		w.clock.Advance(time.Duration(seed) * 1_234_567)
+		chance := mathrand.New(mathrand.NewPCG(uint64(seed), 0))
 		c := w.join(home, knowing("ann"))
+		d := w.join(elsewhere, knowing("bob"))
 		due := func() (n int) {
-			for range c.Due(w.buf[:]) {
-				n++
+			for _, c := range []*endpoint.Client{c, d} {
+				for range c.Due(w.buf[:]) {
+					n++
+				}
 			}
 			for range w.server.Due(w.buf[:]) {
 				n++
@@ -67,12 +73,17 @@ func TestDeadlineIsExact(t *testing.T) {
 		deadline := func() time.Time {
 			at, ok := c.Deadline()
 			require.True(t, ok)
+			other, ok := d.Deadline()
+			require.True(t, ok)
+			if other.Before(at) {
+				at = other
+			}
 			if s, ok := w.server.Deadline(); ok && s.Before(at) {
 				at = s
 			}
 			return at
 		}
-		for step := range 30 {
+		for step := range 150 {
 			at := deadline()
 			if at.After(w.clock.Now()) {
 				w.clock.Set(at.Add(-1))
@@ -83,16 +94,18 @@ func TestDeadlineIsExact(t *testing.T) {
 			sent := w.take()
 			require.NotEmpty(t, sent, "seed %d step %d", seed, step)
 			w.clock.Advance(time.Duration(seed+1) * 777_777)
-			for i, p := range sent {
-				if (i+step+seed)%5 > 0 { // the others are lost
+			for _, p := range sent {
+				if chance.IntN(5) > 0 { // the others are lost
 					w.deliver(p)
 				}
 			}
 		}
 		require.NotNil(t, c.Session())
+		require.NotNil(t, d.Session())
 	}
 }
 
+// P-13.2.1.
 func TestClientEndsAtItsTimeoutAndNotBefore(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	cfg := knowing("ann")
@@ -173,6 +186,62 @@ func TestValuesThatMakeNoSenseAreNamed(t *testing.T) {
 	}
 }
 
+// unfit is an AEAD that no session takes.
+type unfit struct{ cipher.AEAD }
+
+func (unfit) NonceSize() int { return 12 }
+func (unfit) Overhead() int  { return 65 }
+
+func TestAEADThatNoSessionTakesIsFoundAtTheStart(t *testing.T) {
+	aead := func([]byte) (cipher.AEAD, error) { return unfit{}, nil }
+	_, err := endpoint.NewServer(endpoint.ServerConfig{Key: serverKey, AEAD: aead})
+	require.ErrorIs(t, err, ackbits.ErrConfig)
+	_, err = endpoint.NewClient(endpoint.ClientConfig{AEAD: aead})
+	require.ErrorIs(t, err, ackbits.ErrConfig)
+}
+
+// An AEAD that works at the start and not later ends the attempt.
+func TestAEADThatFailsLaterAdmitsNobody(t *testing.T) {
+	fails := false
+	aead := func(key []byte) (cipher.AEAD, error) {
+		if fails {
+			return nil, errors.New("out of keys")
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, err
+		}
+		return cipher.NewGCM(block)
+	}
+	w := newWorld(t, endpoint.ServerConfig{AEAD: aead})
+	fails = true
+	require.Nil(t, w.shake(host(1), knowing("")).Session())
+	s := w.server.Stats()
+	require.Equal(t, uint64(1), s.Failed)
+	require.Zero(t, s.Peers)
+	fails = false
+	require.NotNil(t, w.shake(host(2), knowing("")).Session(), "keys of 32 bytes, which AES takes")
+	cfg := knowing("")
+	cfg.AEAD = aead
+	c := w.join(home, cfg)
+	w.flush()
+	w.deliver(w.take()[0])
+	w.flush()
+	w.deliver(w.take()[0])
+	fails = true
+	w.flush()
+	fails = false
+	for _, p := range w.take() {
+		w.deliver(p)
+	}
+	w.flush()
+	fails = true
+	for _, p := range w.take() {
+		w.deliver(p)
+	}
+	require.ErrorContains(t, c.Err(), "out of keys")
+}
+
 func TestReplyThatIsTooLongIsSaid(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return make([]byte, 513), nil }})
 	c := w.join(home, knowing("ann"))
@@ -180,6 +249,7 @@ func TestReplyThatIsTooLongIsSaid(t *testing.T) {
 	require.ErrorContains(t, c.Err(), "reply of 513 bytes, the limit is 512")
 }
 
+// P-13.1.4.
 func TestHelloAndReplyAsLongAsCanBe(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(r endpoint.Request) ([]byte, error) { return r.Hello, nil }})
 	cfg := knowing(strings.Repeat("x", 512))
@@ -209,6 +279,7 @@ func TestDatagramOfASessionTakesNoMemory(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, step))
 }
 
+// P-13.2.2.
 func TestAStrangersHelloTakesNoMemory(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	flood(w, 0, 300)
@@ -219,6 +290,172 @@ func TestAStrangersHelloTakesNoMemory(t *testing.T) {
 		for range w.server.Due(w.buf[:]) {
 		}
 	}))
+}
+
+// What a peer is due goes out in one Due, its Probe and all, and Deadline says so.
+func TestProbeIsDueAtOnce(t *testing.T) {
+	w, c, peer := joined(t, endpoint.ServerConfig{})
+	w.take()
+	d, _, err := c.Session().AppendDatagram(nil, ackbits.TypeInput, nil)
+	require.NoError(t, err)
+	w.server.Receive(address(elsewhere), d)
+	at, ok := w.server.Deadline()
+	require.True(t, ok)
+	require.Equal(t, w.clock.Now(), at)
+	peer.Session().Send([]byte("and this"))
+	w.flush()
+	sent := w.take()
+	require.Equal(t, []string{"Probe", "session"}, kinds(sent))
+	require.Equal(t, []packet{{w.at, address(elsewhere), sent[0].data}, {w.at, address(home), sent[1].data}}, sent)
+	c.Receive(sent[0].data)
+	at, ok = c.Deadline()
+	require.True(t, ok)
+	require.Equal(t, w.clock.Now(), at, "and so does the client's, for its reply")
+	c.Session().Send([]byte("and that"))
+	for d := range c.Due(w.buf[:]) {
+		require.Equal(t, "ProbeReply", kindOf(d))
+		break
+	}
+	for d := range c.Due(w.buf[:]) {
+		require.Equal(t, "session", kindOf(d), "what was broken off is left")
+		break
+	}
+	for range c.Due(w.buf[:]) {
+		t.Fatal("and nothing else")
+	}
+}
+
+// What comes to a server in vain is counted for its reason.
+func TestWhatComesInVainIsCounted(t *testing.T) {
+	w, c, _ := joined(t, endpoint.ServerConfig{})
+	d, _, err := c.Session().AppendDatagram(nil, ackbits.TypeInput, nil)
+	require.NoError(t, err)
+	bare := slices.Clone(d)
+	bare[0] = 0x0A
+	reply := append(append([]byte{0x0E, 7}, d[2:10]...), make([]byte, 16)...)
+	for _, in := range []struct {
+		datagram                   []byte
+		err                        error
+		malformed, forged, foreign uint64
+	}{
+		{nil, ackbits.ErrShort, 0, 0, 1},
+		{[]byte("GET / HTTP/1.1, and something"), ackbits.ErrFormat, 0, 0, 1},
+		{bare, ackbits.ErrFormat, 0, 0, 1},
+		{make([]byte, 1201), ackbits.ErrOversize, 0, 0, 1},
+		{append(slices.Clone(d[:2]), make([]byte, 40)...), ackbits.ErrToken, 0, 0, 1},
+		{[]byte{0x0E, 9, 1}, ackbits.ErrType, 1, 0, 0},
+		{[]byte{0x0E, 2, 1}, ackbits.ErrType, 1, 0, 0},
+		{append([]byte{0x0E, 1, 1}, make([]byte, 636)...), ackbits.ErrShort, 1, 0, 0},
+		{append([]byte{0x0E, 1, 1}, make([]byte, 1198)...), ackbits.ErrOversize, 1, 0, 0},
+		{reply[:25], ackbits.ErrShort, 1, 0, 0},
+		{append(slices.Clone(reply), 0), ackbits.ErrOversize, 1, 0, 0},
+		{reply, ackbits.ErrForged, 0, 1, 0},
+		{append([]byte{0x0E, 7}, make([]byte, 24)...), ackbits.ErrToken, 0, 0, 1},
+	} {
+		before := w.server.Stats()
+		got, err := w.server.Receive(address(elsewhere), slices.Clone(in.datagram))
+		require.ErrorIs(t, err, in.err, "%x", in.datagram)
+		require.Zero(t, got)
+		after := w.server.Stats()
+		require.Equal(t, []uint64{in.malformed, in.forged, in.foreign},
+			[]uint64{after.Malformed - before.Malformed, after.Forged - before.Forged, after.Foreign - before.Foreign}, "%x", in.datagram)
+	}
+	_, err = w.server.Receive(address(home), d)
+	require.NoError(t, err)
+}
+
+// What comes to a client in vain is told for its reason.
+func TestWhatComesToAClientInVain(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{})
+	c := w.join(home, knowing("ann"))
+	code := append([]byte{0x0E, 5}, make([]byte, 24)...)
+	for _, in := range []struct {
+		datagram []byte
+		err      error
+	}{
+		{nil, ackbits.ErrToken}, {make([]byte, 40), ackbits.ErrToken},
+		{[]byte{0x0E, 1}, ackbits.ErrType}, {[]byte{0x0E, 7}, ackbits.ErrType}, {[]byte{0x0E, 0}, ackbits.ErrType},
+		{[]byte{0x0E, 2}, ackbits.ErrShort}, {[]byte{0x0E, 3}, ackbits.ErrShort}, {[]byte{0x0E, 4}, ackbits.ErrShort},
+		{code, nil}, {append([]byte{0x0E, 6}, code[2:]...), nil}, // early, perhaps
+		{append([]byte{0x0E, 2, 1}, make([]byte, 32)...), ackbits.ErrPayload},
+		{append([]byte{0x0E, 2, 9}, make([]byte, 32)...), ackbits.ErrForged}, // of another version, and to somebody else
+		{append([]byte{0x0E, 2, 1}, make([]byte, 96)...), ackbits.ErrForged},
+		{append([]byte{0x0E, 3}, make([]byte, 587)...), ackbits.ErrOversize},
+		{append([]byte{0x0E, 4}, make([]byte, 289)...), ackbits.ErrOversize},
+	} {
+		_, err := c.Receive(in.datagram)
+		require.ErrorIs(t, err, in.err, "%x", in.datagram)
+	}
+	w.run(time.Second)
+	require.NotNil(t, c.Session())
+	for _, in := range []struct {
+		datagram []byte
+		err      error
+	}{
+		{code, ackbits.ErrToken}, {append([]byte{0x0E, 6}, code[2:]...), ackbits.ErrToken},
+		{code[:25], ackbits.ErrShort}, {[]byte{0x0E, 6, 1}, ackbits.ErrShort},
+		{[]byte{0x0E, 2}, nil}, {[]byte{0x0E, 3}, nil}, {[]byte{0x0E, 4}, nil}, // late
+		{append(append([]byte{0x0E, 5}, w.logged("session")[0].data[2:10]...), make([]byte, 16)...), ackbits.ErrForged},
+	} {
+		_, err := c.Receive(in.datagram)
+		require.ErrorIs(t, err, in.err, "%x", in.datagram)
+	}
+	require.NoError(t, c.Err())
+}
+
+// A client computes for a few answers between two Hellos only, so that forged ones
+// cost it no more; the true one comes again.
+func TestForgedAnswersCostAClientLittle(t *testing.T) {
+	for _, forged := range []int{6, 7, 100} {
+		w := newWorld(t, endpoint.ServerConfig{})
+		c := w.join(home, knowing("ann"))
+		w.flush()
+		w.deliver(w.take()[0])
+		w.flush()
+		w.deliver(w.take()[0])
+		tries := 0
+		for range forged {
+			accept := make([]byte, 76)
+			accept[0], accept[1], accept[2] = 0x0E, 3, 9
+			if _, err := c.Receive(accept); errors.Is(err, ackbits.ErrForged) {
+				tries++
+			}
+		}
+		require.Equal(t, min(forged, 7), tries, "the Challenge was the first")
+		w.flush() // the Hello with the cookie was due all the time; it gives new tries
+		w.deliver(w.take()[0])
+		w.flush()
+		accept := w.take()
+		for range 8 {
+			forged := slices.Clone(accept[0].data)
+			forged[50]++
+			c.Receive(forged)
+		}
+		w.deliver(accept[0])
+		require.Nil(t, c.Session(), "after eight")
+		w.run(250 * time.Millisecond)
+		require.NotNil(t, c.Session())
+	}
+}
+
+// The first cookie is answered at once, others with the next Hello: whoever sends
+// Challenges again does not make a client talk.
+func TestSecondChallengeIsNoReasonToHurry(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{})
+	c := w.join(home, knowing("ann"))
+	w.flush()
+	w.deliver(w.take()[0])
+	w.flush()
+	challenge := w.take()[0]
+	said := 0
+	for range 24 {
+		w.deliver(challenge)
+		w.flush()
+		said += len(w.take())
+		w.clock.Advance(10 * time.Millisecond)
+	}
+	require.Equal(t, 1, said)
+	require.Nil(t, c.Session())
 }
 
 // A loop that is broken off goes on where it was.

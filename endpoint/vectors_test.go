@@ -121,15 +121,7 @@ func (v *vector) play(t *testing.T) {
 	})
 	require.NoError(t, err)
 	toServer := func(from netip.AddrPort, d []byte) { s.Receive(from, bytes.Clone(d)) }
-	next := func() (d bits) {
-		for _, d := range s.Due(make([]byte, 1200)) {
-			return bytes.Clone(d)
-		}
-		for d := range c.Due(make([]byte, 1200)) {
-			return bytes.Clone(d)
-		}
-		return nil
-	}
+	next := func() bits { return first(s, c) }
 	v.Bare = next()
 	toServer(from, v.Bare)
 	v.Challenge = next()
@@ -156,11 +148,27 @@ func (v *vector) play(t *testing.T) {
 	v.ProbeReply = next()
 	toServer(address(elsewhere), v.ProbeReply)
 	require.Equal(t, address(elsewhere), e.Peer.Addr())
+	v.restart(t, cfg, c)
+}
+
+// first returns the first datagram that is due, of either side.
+func first(s *endpoint.Server, c *endpoint.Client) bits {
+	for _, d := range s.Due(make([]byte, 1200)) {
+		return bytes.Clone(d)
+	}
+	for d := range c.Due(make([]byte, 1200)) {
+		return bytes.Clone(d)
+	}
+	return nil
+}
+
+// restart has a server with the same key, and nothing else, answer the datagram.
+func (v *vector) restart(t *testing.T, cfg endpoint.ServerConfig, c *endpoint.Client) {
 	cfg.Rand = bytes.NewReader(make([]byte, 64))
-	s, err = endpoint.NewServer(cfg)
+	s, err := endpoint.NewServer(cfg)
 	require.NoError(t, err)
-	toServer(from, v.Datagram)
-	v.Reset = next()
+	s.Receive(address(elsewhere), bytes.Clone(v.Datagram))
+	v.Reset = first(s, c)
 	c.Receive(bytes.Clone(v.Reset))
 	require.ErrorIs(t, c.Err(), endpoint.ErrReset)
 }
@@ -276,6 +284,7 @@ func (v *vector) checkAccept(t *testing.T, client, server, static []byte, bound 
 
 // The file says what the package sends, and what one sends that was written from
 // the package comment.
+// P-13.3.1, P-13.3.2.
 func TestVectors(t *testing.T) {
 	const file = "testdata/handshake.json"
 	vectors := given()

@@ -39,6 +39,12 @@ local sizes = {
 	[5] = { 26, 26 }, [6] = { 26, 26 }, [7] = { 26, 26 },
 }
 
+-- P-14.1.1: the messages of transfers.
+local messages = {
+	[1] = "offer", [2] = "accept", [3] = "refuse", [4] = "chunk", [5] = "ask",
+	[6] = "answer", [7] = "done", [8] = "stop", [9] = "decline",
+}
+
 -- P-2.2: types 1 to 4 and 16 to 255 are the application's.
 local function is_application(t)
 	return t >= 1 and t <= 4 or t >= 16
@@ -72,6 +78,18 @@ local f = {
 	event_delivered = ProtoField.framenum("ackbits.event.delivered_in", "Delivered by the acknowledgement in frame", base.NONE, frametype.ACK),
 	payload = ProtoField.bytes("ackbits.payload", "Payload"),
 	sealed_payload = ProtoField.bytes("ackbits.sealed_payload", "Sealed payload"),
+	chunk = ProtoField.uint8("ackbits.transfer.kind", "Transfer", base.DEC, messages),
+	file = ProtoField.uint16("ackbits.transfer.id", "File"),
+	size = ProtoField.uint64("ackbits.transfer.size", "Size", base.DEC),
+	digest = ProtoField.bytes("ackbits.transfer.digest", "SHA-256"),
+	name = ProtoField.string("ackbits.transfer.name", "Name"),
+	serial = ProtoField.uint16("ackbits.transfer.serial", "Serial"),
+	offset = ProtoField.uint32("ackbits.transfer.offset", "Offset, in units of 512 bytes"),
+	arrived = ProtoField.uint32("ackbits.transfer.arrived", "Arrived, in microseconds"),
+	result = ProtoField.uint8("ackbits.transfer.result", "Result", base.DEC, { [0] = "all is there and has the digest", [1] = "it has another digest" }),
+	reason = ProtoField.string("ackbits.transfer.reason", "Reason"),
+	runs = ProtoField.bytes("ackbits.transfer.runs", "Runs of units that are there"),
+	data = ProtoField.bytes("ackbits.transfer.data", "Data"),
 	kind = ProtoField.uint8("ackbits.handshake.kind", "Message", base.DEC, kinds),
 	version = ProtoField.uint8("ackbits.handshake.version", "Version"),
 	form = ProtoField.uint8("ackbits.handshake.form", "Form of the session", base.DEC, { [0] = "narrow", [1] = "wide" }),
@@ -83,6 +101,9 @@ local f = {
 	box = ProtoField.bytes("ackbits.handshake.box", "Sealed"),
 }
 ackbits.fields = f
+
+-- Which type transfers have is the application's choice, so it must be said.
+ackbits.prefs.transfer_type = Pref.uint("Type of transfers", 0, "The type, 16 to 255, of the datagrams that carry files (chapter 14 of the protocol); 0: none")
 
 local x = {
 	short = ProtoExpert.new("ackbits.short", "Shorter than its header", expert.group.MALFORMED, expert.severity.ERROR),
@@ -96,11 +117,12 @@ local x = {
 	inner = ProtoExpert.new("ackbits.bad_inner_type", "Inner type is not the application's", expert.group.MALFORMED, expert.severity.ERROR),
 	never_sent = ProtoExpert.new("ackbits.never_sent", "Acknowledges a sequence that was not sent in this capture", expert.group.SEQUENCE, expert.severity.NOTE),
 	kind = ProtoExpert.new("ackbits.bad_kind", "Unknown message of the handshake", expert.group.MALFORMED, expert.severity.ERROR),
+	transfer = ProtoExpert.new("ackbits.bad_transfer", "Not a message of transfers", expert.group.MALFORMED, expert.severity.ERROR),
 	length = ProtoExpert.new("ackbits.bad_length", "A message of the handshake of another length", expert.group.MALFORMED, expert.severity.ERROR),
 	duplicate = ProtoExpert.new("ackbits.duplicate", "This sequence was seen before", expert.group.SEQUENCE, expert.severity.NOTE),
 	resent = ProtoExpert.new("ackbits.resent", "Carries a retransmitted event", expert.group.SEQUENCE, expert.severity.CHAT),
 }
-ackbits.experts = { x.short, x.oversize, x.cut, x.type, x.not_empty, x.count, x.past_end, x.left_over, x.inner, x.kind, x.length, x.never_sent, x.duplicate, x.resent }
+ackbits.experts = { x.short, x.oversize, x.cut, x.type, x.not_empty, x.count, x.past_end, x.left_over, x.inner, x.kind, x.length, x.transfer, x.never_sent, x.duplicate, x.resent }
 
 -- What was learnt when each frame was looked at for the first time.
 local sides  -- by token and direction: what was sent that way
@@ -385,6 +407,51 @@ local function show_list(tree, tvb, h, shown)
 	end
 end
 
+-- Parts of the messages of transfers behind the kind (14.1): what has no length is all
+-- of the rest.
+local id = { "file", 2 }
+local transfers = {
+	[1] = { id, { "size", 8 }, { "digest", 32 } },
+	[2] = { id, { "runs" } },
+	[3] = { id, { "reason" } },
+	[4] = { id, { "serial", 2 }, { "offset", 4 }, { "data" } },
+	[5] = { id, { "serial", 2 }, { "offset", 4 }, { "data" } },
+	[6] = { { "serial", 2 }, { "arrived", 4 } },
+	[7] = { id, { "result", 1 } },
+	[8] = { id, { "reason" } },
+	[9] = { id, { "reason" } },
+}
+
+local function show_transfer(tree, tvb)
+	local kind = tvb(0, 1):uint()
+	local message = transfers[kind]
+	if not message then
+		tree:add_proto_expert_info(x.transfer)
+		return
+	end
+	local sub = tree:add(f.chunk, tvb(0, 1))
+	local at = 1
+	for _, part in ipairs(message) do
+		local length = part[2] or tvb:len() - at
+		if at + length > tvb:len() then
+			tree:add_proto_expert_info(x.transfer)
+			return
+		end
+		if length > 0 then
+			sub:add_le(f[part[1]], tvb(at, length))
+		end
+		at = at + length
+	end
+	if kind == 1 and tvb:len() == 512 then
+		local length = tvb(at, 1):uint()
+		if length > 0 then
+			sub:add(f.name, tvb(at + 1, length))
+		end
+	elseif kind == 1 or message[#message][2] and at < tvb:len() then
+		tree:add_proto_expert_info(x.transfer)
+	end
+end
+
 local function show_payload(tree, tvb, h, shown)
 	local at = h.size
 	if h.cut then
@@ -407,7 +474,10 @@ local function show_payload(tree, tvb, h, shown)
 		at = at + 1
 	end
 	if at < h.reported then
-		tree:add(f.payload, tvb(at))
+		local sub = tree:add(f.payload, tvb(at))
+		if (h.inner or h.type) == ackbits.prefs.transfer_type then
+			show_transfer(sub, tvb(at):tvb())
+		end
 	end
 end
 

@@ -32,7 +32,8 @@ var names = []string{
 	"acked_in", "acked_after", "duplicate_of", "inner_type", "count", "event.id", "event.length", "event.data", "event.copy",
 	"event.resent", "event.first", "event.delivered_in", "payload", "sealed_payload",
 	"handshake.kind", "handshake.version", "handshake.form", "handshake.client_key", "handshake.server_key", "handshake.cookie", "handshake.salt", "handshake.code", "handshake.box",
-	"bad_kind", "bad_length", "short", "oversize", "cut", "bad_type", "not_empty", "no_events", "past_end", "left_over", "bad_inner_type", "never_sent", "duplicate", "resent",
+	"transfer.kind", "transfer.id", "transfer.size", "transfer.digest", "transfer.name", "transfer.serial", "transfer.offset", "transfer.arrived", "transfer.result", "transfer.reason", "transfer.runs", "transfer.data",
+	"bad_kind", "bad_length", "bad_transfer", "short", "oversize", "cut", "bad_type", "not_empty", "no_events", "past_end", "left_over", "bad_inner_type", "never_sent", "duplicate", "resent",
 }
 
 // row is what tshark says of a frame: values by the fields' names, 1 for an expert
@@ -47,7 +48,7 @@ func dissect(t *testing.T, frames []frame) []row {
 		file = filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".pcap")
 	}
 	require.NoError(t, os.WriteFile(file, pcap(frames), 0o644))
-	args := []string{"-X", "lua_script:../../docs/wireshark/ackbits.lua", "-2", "-r", file, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
+	args := []string{"-X", "lua_script:../../docs/wireshark/ackbits.lua", "-o", "ackbits.transfer_type:77", "-2", "-r", file, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
 	for _, name := range names {
 		args = append(args, "-e", "ackbits."+name)
 	}
@@ -476,6 +477,44 @@ func TestHandshake(t *testing.T) {
 	}
 	for i, r := range dissect(t, frames) {
 		require.Equal(t, cases[i].want, r, "frame %d", i+1)
+	}
+}
+
+// TestTransfer shows the messages of chapter 14, of the type that the preference names.
+func TestTransfer(t *testing.T) {
+	offer := append([]byte{1, 2, 0, 0, 4, 0, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{0xAB}, 32)...)
+	offer = append(append(offer, 3), "map"...)
+	offer = append(offer, make([]byte, 512-len(offer))...)
+	cases := []struct {
+		payload []byte
+		want    row
+	}{
+		{offer, row{"transfer.kind": "1", "transfer.id": "2", "transfer.size": "1024", "transfer.digest": strings.Repeat("ab", 32), "transfer.name": "map"}},
+		{[]byte{2, 2, 0, 0, 5}, row{"transfer.kind": "2", "transfer.id": "2", "transfer.runs": "0005"}},
+		{append([]byte{3, 2, 0}, "no room"...), row{"transfer.kind": "3", "transfer.id": "2", "transfer.reason": "no room"}},
+		{[]byte{4, 2, 0, 7, 0, 1, 0, 0, 0, 0xDA, 0x7A}, row{"transfer.kind": "4", "transfer.id": "2", "transfer.serial": "7", "transfer.offset": "1", "transfer.data": "da7a"}},
+		{[]byte{5, 2, 0, 8, 0, 2, 0, 0, 0, 0xDA}, row{"transfer.kind": "5", "transfer.id": "2", "transfer.serial": "8", "transfer.offset": "2", "transfer.data": "da"}},
+		{[]byte{6, 8, 0, 0x10, 0x27, 0, 0}, row{"transfer.kind": "6", "transfer.serial": "8", "transfer.arrived": "10000"}},
+		{[]byte{7, 2, 0, 1}, row{"transfer.kind": "7", "transfer.id": "2", "transfer.result": "1"}},
+		{[]byte{8, 2, 0}, row{"transfer.kind": "8", "transfer.id": "2"}},
+		{append([]byte{9, 2, 0}, "why"...), row{"transfer.kind": "9", "transfer.id": "2", "transfer.reason": "why"}},
+		{[]byte{10, 2, 0}, row{"bad_transfer": "1"}},
+		{[]byte{6, 8, 0, 0x10}, row{"transfer.kind": "6", "transfer.serial": "8", "bad_transfer": "1"}},
+		{offer[:511], row{"transfer.kind": "1", "transfer.id": "2", "transfer.size": "1024", "transfer.digest": strings.Repeat("ab", 32), "bad_transfer": "1"}},
+	}
+	var frames []frame
+	for i, c := range cases {
+		h := ackbits.Header{Type: 77, Token: token, Sequence: uint16(i), Ack: 65535}
+		frames = append(frames, frame{at: time.Duration(i), port: 51700, data: append(h.AppendTo(nil), c.payload...)})
+	}
+	for i, r := range dissect(t, frames) {
+		got := row{}
+		for name, value := range r {
+			if strings.HasPrefix(name, "transfer.") || name == "bad_transfer" {
+				got[name] = value
+			}
+		}
+		require.Equal(t, cases[i].want, got, "frame %d", i+1)
 	}
 }
 
