@@ -233,6 +233,9 @@ func networkLine(n client.Network, width int) string {
 			line = longer
 		}
 	}
+	if heading := "network "; lipgloss.Width(heading+line) <= width {
+		line = faint.Render(heading) + line
+	}
 	return line
 }
 
