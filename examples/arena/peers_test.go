@@ -40,10 +40,13 @@ func (f *field) wantNobodyHarmed() {
 // The first time the address has the usual share of joins, the second any number.
 func TestChurn(t *testing.T) {
 	t.Parallel()
-	for name, perAddress := range map[string]int{"limited": 16, "unlimited": 10_000} {
+	for name, limits := range map[string]server.Limits{
+		"limited":   {Rooms: 2, RoomSize: 64, PerAddress: 16, Chat: 120},
+		"unlimited": {Rooms: 2, RoomSize: 64, PerAddress: 10_000},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, 8, upTo(perAddress), link.Conditions{Loss: 0.3, RTT: 150 * time.Millisecond})
+			f := newField(t, 8, server.Config{Limits: limits}, link.Conditions{Loss: 0.3, RTT: 150 * time.Millisecond})
 			var joins atomic.Int64
 			var wg sync.WaitGroup
 			end := time.Now().Add(4 * time.Second)
@@ -70,8 +73,8 @@ func TestChurn(t *testing.T) {
 			got := f.swarm.Sum().Stats.EventsReceived / 8
 			t.Logf("%d joins, %d events to each bot, %d merged", joins.Load(), got, f.server.Counters().Merged.Load())
 			f.wantNobodyHarmed()
-			if perAddress == 16 {
-				require.LessOrEqual(t, joins.Load(), int64(perAddress), "within 20 s")
+			if name == "limited" {
+				require.LessOrEqual(t, joins.Load(), int64(limits.PerAddress), "within 20 s")
 			} else {
 				require.Greater(t, joins.Load(), int64(50), "the attack is one")
 			}

@@ -20,6 +20,7 @@ import (
 const (
 	publicPerAddress = 16
 	publicPerNetwork = 128
+	publicChat       = 120
 )
 
 // serve runs the server until a signal asks it to leave.
@@ -33,6 +34,7 @@ func serve(ctx context.Context, args []string) (err error) {
 	flags.IntVar(&cfg.RoomSize, "size", 32, "players in a room, at most 64")
 	flags.IntVar(&cfg.PerAddress, "per-address", 0, "players of an IPv4 address or IPv6 /64 within 20 s; 0 for 16, or no limit on a loopback address")
 	flags.IntVar(&cfg.PerNetwork, "per-network", 0, "players of an IPv4 /24 or IPv6 /48; 0 for 128, or no limit on a loopback address")
+	flags.IntVar(&cfg.Chat, "chat", 0, "lines of chat of an IPv4 address or IPv6 /64 a minute; 0 for 120, or no limit on a loopback address")
 	flags.DurationVar(&cfg.Idle, "idle", time.Minute, "players who press nothing for so long go, six times sooner in a crowded server; 0 for never")
 	http := flags.String("http", "127.0.0.1:7778", "loopback `address` of /metrics; empty for none")
 	pprof := flags.Bool("pprof", false, "serve profiles at /debug/pprof/, too")
@@ -85,6 +87,9 @@ func limitsFor(cfg *server.Config) {
 	}
 	if cfg.PerNetwork == 0 && !loopback {
 		cfg.PerNetwork = publicPerNetwork
+	}
+	if cfg.Chat == 0 && !loopback {
+		cfg.Chat = publicChat
 	}
 }
 

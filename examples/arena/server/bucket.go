@@ -25,11 +25,12 @@ var (
 	// peerEvents: chat is all that a client sends. Delivered events
 	// cannot be dropped, so who exceeds this is kicked.
 	peerEvents = rate{100, 50 * time.Millisecond}
-	// peerChat and placeChat: a line is repeated to a whole room. That of a place
-	// outlives the sessions there, so that joining again refills nothing.
-	peerChat  = rate{5, 500 * time.Millisecond}
-	placeChat = rate{10, 500 * time.Millisecond}
+	// peerChat: a line is repeated to a whole room.
+	peerChat = rate{5, 500 * time.Millisecond}
 )
+
+// placeBurst is how many lines of chat may come from a place at once.
+const placeBurst = 10
 
 // bucket is a token bucket, full as its zero value.
 type bucket struct{ full time.Time } // when it is full again
@@ -67,16 +68,28 @@ func prefix(addr netip.Addr, bits4, bits6 int) netip.Prefix {
 // had one some seconds ago; beyond that nobody new chats.
 const maxPlaces = 8192
 
-// budgets hold the chat budget of every place. The shards share them.
+// budgets hold the chat budget of every place. It outlives the sessions there, so
+// that joining again refills nothing. The shards share them.
 type budgets struct {
+	rate   rate // zero: no limit
 	mu     sync.Mutex
 	places map[netip.Prefix]bucket
 }
 
-func newBudgets() *budgets { return &budgets{places: make(map[netip.Prefix]bucket)} }
+// newBudgets returns budgets of so many lines a minute; of any number for 0.
+func newBudgets(perMinute int) *budgets {
+	b := &budgets{places: make(map[netip.Prefix]bucket)}
+	if perMinute > 0 {
+		b.rate = rate{placeBurst, time.Minute / time.Duration(perMinute)}
+	}
+	return b
+}
 
 // take takes a line of chat off the budget of a place.
 func (b *budgets) take(p netip.Prefix, now time.Time) bool {
+	if b.rate.burst == 0 {
+		return true
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	budget, known := b.places[p]
@@ -86,7 +99,7 @@ func (b *budgets) take(p netip.Prefix, now time.Time) bool {
 			return false
 		}
 	}
-	ok := budget.take(now, placeChat)
+	ok := budget.take(now, b.rate)
 	b.places[p] = budget
 	return ok
 }

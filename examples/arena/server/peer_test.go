@@ -30,10 +30,10 @@ func TestBucket(t *testing.T) {
 
 // The chat budget of a place outlives the players there, and places are few.
 func TestBudgets(t *testing.T) {
-	b := newBudgets()
+	b := newBudgets(120)
 	now := time.Unix(1_700_000_000, 0)
 	here, there := place(netip.MustParseAddr("192.0.2.1")), place(netip.MustParseAddr("192.0.2.2"))
-	for range placeChat.burst {
+	for range placeBurst {
 		require.True(t, b.take(here, now))
 	}
 	require.False(t, b.take(here, now))

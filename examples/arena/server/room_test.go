@@ -27,7 +27,7 @@ type stage struct {
 func newStage(t require.TestingT) *stage {
 	s := &stage{}
 	s.clock.Set(time.Unix(1_700_000_000, 0))
-	s.room = newRoom(&shard{server: &Server{budgets: newBudgets()}}, 1)
+	s.room = newRoom(&shard{server: &Server{budgets: newBudgets(0)}}, 1)
 	s.player = s.join(t, "watcher")
 	var err error
 	s.client, err = ackbits.NewSession(ackbits.Config{Clock: &s.clock, Ordered: true})

@@ -47,6 +47,8 @@ func (cfg *Config) check() error {
 		return fmt.Errorf("%w: %d players for each address", ErrConfig, cfg.PerAddress)
 	case cfg.PerNetwork < 0:
 		return fmt.Errorf("%w: %d players for each network", ErrConfig, cfg.PerNetwork)
+	case cfg.Chat < 0:
+		return fmt.Errorf("%w: %d lines of chat a minute", ErrConfig, cfg.Chat)
 	case cfg.Idle < 0:
 		return fmt.Errorf("%w: idle after %v", ErrConfig, cfg.Idle)
 	}
@@ -80,7 +82,7 @@ func Listen(cfg Config) (*Server, error) {
 		cfg:     cfg,
 		log:     cfg.Log,
 		table:   newTable(cfg.Limits),
-		budgets: newBudgets(),
+		budgets: newBudgets(cfg.Chat),
 		began:   time.Now(),
 		failed:  make(chan error, 1),
 	}

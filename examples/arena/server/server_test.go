@@ -354,6 +354,7 @@ func TestConfig(t *testing.T) {
 		{Shards: 1, Key: key, Limits: server.Limits{Rooms: 1, RoomSize: 1}},
 		{Shards: 1, Key: key, Limits: server.Limits{Rooms: 1, RoomSize: 1, PerAddress: 1, PerNetwork: -1}},
 		{Shards: 1, Key: key, Limits: one, Idle: -1},
+		{Shards: 1, Key: key, Limits: server.Limits{Rooms: 1, RoomSize: 1, PerAddress: 1, Chat: -1}},
 	} {
 		cfg.Listen = "127.0.0.1:0"
 		_, err := server.Listen(cfg)

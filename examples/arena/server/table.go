@@ -11,6 +11,7 @@ type Limits struct {
 	Rooms      int // worlds
 	RoomSize   int // players in each, at most game.MaxPlayers
 	PerAddress int // players of an IPv4 address or IPv6 /64, those who left in the last 20 s included
+	Chat       int // lines of chat of an IPv4 address or IPv6 /64 a minute; 0: no limit
 	PerNetwork int // players of an IPv4 /24 or IPv6 /48, and never more than it leaves free seats; 0: no limit
 }
 
