@@ -40,17 +40,22 @@ func all(ctx context.Context, args []string) (err error) {
 	if err := checkBots(&cfg); err != nil {
 		return err
 	}
-	if *dir == "" {
-		if *dir, err = os.MkdirTemp("", "arena-*"); err != nil {
-			return err
-		}
-		defer func() {
-			if err == nil {
-				err = os.RemoveAll(*dir)
-			}
-		}()
+	if *dir != "" {
+		return allIn(ctx, *dir, cfg, *duration, *http, *pprof)
 	}
-	serverFile, botsFile := filepath.Join(*dir, "server.ledger"), filepath.Join(*dir, "bots.ledger")
+	if *dir, err = os.MkdirTemp("", "arena-*"); err != nil {
+		return err
+	}
+	if err := allIn(ctx, *dir, cfg, *duration, *http, *pprof); err != nil {
+		return err
+	}
+	return os.RemoveAll(*dir)
+}
+
+// allIn is all, with the ledgers in a folder and the metrics at an address, unless
+// that is empty.
+func allIn(ctx context.Context, dir string, cfg bots.Config, d time.Duration, http string, profiles bool) error {
+	serverFile, botsFile := filepath.Join(dir, "server.ledger"), filepath.Join(dir, "bots.ledger")
 	ours, err := os.Create(serverFile)
 	if err != nil {
 		return err
@@ -66,8 +71,8 @@ func all(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if *http != "" {
-		stop, err := s.ServeHTTP(*http, *pprof)
+	if http != "" {
+		stop, err := s.ServeHTTP(http, profiles)
 		if err != nil {
 			return err
 		}
@@ -79,12 +84,12 @@ func all(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	out := new(output)
-	if err := playTogether(ctx, out, s, swarm, *duration); err != nil {
+	if err := playTogether(ctx, out, s, swarm, d); err != nil {
 		return err
 	}
 	report(out, swarm)
 	if err := compareFiles(out, serverFile, botsFile); err != nil {
-		return fmt.Errorf("%w; they are in %s", err, *dir)
+		return fmt.Errorf("%w; they are in %s", err, dir)
 	}
 	return out.err
 }

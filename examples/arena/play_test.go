@@ -79,7 +79,7 @@ func TestPlay(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	term.press(t, "d ")
 	term.press(t, "\rhello\r")
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(time.Second)
 	term.press(t, "q")
 	require.NoError(t, <-term.done)
 	require.ErrorIs(t, term.Over(), ackbits.ErrClosed)
