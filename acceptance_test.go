@@ -11,7 +11,7 @@ import (
 )
 
 // What the protocol's text claims of itself ("every event arrives once"), and at
-// rates at which its letter loses events without a word (R1).
+// rates at which its letter loses events without a word (18.8 of docs/protocol.md).
 
 // claimant is an end that counts which of its peer's events came how often.
 type claimant struct {

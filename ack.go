@@ -2,6 +2,9 @@ package ackbits
 
 import "strconv"
 
+// Which sequence is newer, and which datagrams of a peer were received, in the form
+// that headers carry. Which of them we still have to acknowledge is pendingacks.go's.
+
 // Arrival says how a sequence relates to those received before it.
 type Arrival uint8
 
@@ -24,7 +27,7 @@ func (a Arrival) String() string {
 
 // newer reports whether sequence a is more recent than b: (a−b) mod 65536 is 1
 // to 32767. So 2 is newer than 65533, by 5; of two sequences exactly 32768 apart
-// neither is newer (section 2.2).
+// neither is newer (P-3.1.2).
 func newer(a, b uint16) bool { return a-b-1 < 1<<15-1 }
 
 // historySize is how many sequences before the newest a tracker remembers: as
@@ -33,9 +36,9 @@ func newer(a, b uint16) bool { return a-b-1 < 1<<15-1 }
 const historySize = 64
 
 // AckTracker keeps which datagrams of a peer were received, in the form that
-// headers carry (section 5.1). The zero value has received nothing: its ack is
-// 65535, the sequence before the peer's first one, which does not count as
-// received.
+// headers carry. The zero value has received nothing: its ack is 65535, the
+// sequence before the peer's first one, which does not count as received
+// (P-4.1.1).
 //
 // Invariant: bit n of history is set exactly when sequence ack − 1 − n was
 // received (I1).
@@ -45,7 +48,7 @@ type AckTracker struct {
 	started bool   // whether ack itself was received
 }
 
-// Classify says what Receive would answer, and changes nothing.
+// Classify says what Receive would answer, and changes nothing (P-4.1.2).
 func (t *AckTracker) Classify(seq uint16) Arrival {
 	ack := t.Ack()
 	if newer(seq, ack) {
@@ -66,7 +69,7 @@ func (t *AckTracker) Classify(seq uint16) Arrival {
 }
 
 // Receive takes in a sequence and says how it relates to those before it.
-// Duplicate and Stale change nothing.
+// Duplicate and Stale change nothing (P-4.1.4).
 func (t *AckTracker) Receive(seq uint16) Arrival {
 	arrival := t.Classify(seq)
 	switch arrival {
@@ -78,7 +81,7 @@ func (t *AckTracker) Receive(seq uint16) Arrival {
 	return arrival
 }
 
-// advance makes seq the newest. The history moves by the difference and the
+// advance makes seq the newest (P-4.1.3). The history moves by the difference and the
 // previous ack becomes the bit of its distance: with ack 65534 and no history,
 // receiving 1 is a step of 3, so bit 2 is set and stands for 1−1−2, 65534.
 // A shift by 64 or more leaves nothing, and an ack that was never received

@@ -47,6 +47,7 @@ func TestBitsCountFromTheSequenceBeforeAck(t *testing.T) {
 	})
 }
 
+// P-4.1.3.
 func TestJumpOfExactlyTheWindowWidthClearsIt(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {
 		tr := receiveAll(trackerAt(start, 0), start+1, start+2, start+3, start+4, start+5)
@@ -65,6 +66,7 @@ func TestJumpOfExactlyTheWindowWidthClearsIt(t *testing.T) {
 	})
 }
 
+// P-4.1.3.
 func TestJumpMovesTheHistoryByItsLength(t *testing.T) {
 	const full = 1<<64 - 1
 	for _, tc := range []struct {
@@ -92,6 +94,7 @@ func TestJumpMovesTheHistoryByItsLength(t *testing.T) {
 	}
 }
 
+// P-4.1.4.
 func TestLateSetsTheBitOfItsDistance(t *testing.T) {
 	for _, tc := range []struct {
 		back   uint16
@@ -123,6 +126,7 @@ func TestLateSetsTheBitOfItsDistance(t *testing.T) {
 	}
 }
 
+// P-4.1.4.
 func TestSameSequenceTwiceIsADuplicate(t *testing.T) {
 	tr := new(AckTracker)
 	for _, step := range []struct {
@@ -144,6 +148,7 @@ func TestCounterWrapsWithAGap(t *testing.T) {
 }
 
 // Section 2.2: of two sequences 32768 apart neither is newer.
+// P-3.1.2, P-4.1.2.
 func TestExactlyHalfTheRangeIsNeitherNewerNorOlder(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {
 		for _, tc := range []struct {
@@ -161,6 +166,7 @@ func TestExactlyHalfTheRangeIsNeitherNewerNorOlder(t *testing.T) {
 	})
 }
 
+// P-3.1.2.
 func TestNewerIsOneTo32767Ahead(t *testing.T) {
 	for _, b := range edgeStarts {
 		for ahead := range 1 << 16 {
@@ -172,6 +178,7 @@ func TestNewerIsOneTo32767Ahead(t *testing.T) {
 }
 
 // No value of ack stands for a datagram that did not come.
+// P-4.1.1.
 func TestBeforeAnythingWasReceivedAckIs65535(t *testing.T) {
 	requireAcks(t, new(AckTracker), 65535, 0)
 	for seq := range 1 << 16 {
@@ -197,6 +204,7 @@ func TestSequenceZeroCounts(t *testing.T) {
 	requireAcks(t, tr, 1, 1)
 }
 
+// P-4.1.1.
 func TestFirstOfASessionMayBeLost(t *testing.T) {
 	requireAcks(t, receiveAll(new(AckTracker), 5), 5, 0)
 	requireAcks(t, receiveAll(new(AckTracker), 5, 0), 5, 0b10000)
@@ -221,6 +229,7 @@ func TestArrivalNames(t *testing.T) {
 }
 
 // The dumb model: the set of the sequences received, unwrapped.
+// P-4.1.2.
 func TestTrackerIsASetOfReceivedSequences(t *testing.T) {
 	nearby := rapid.OneOf(
 		rapid.Int64Range(-70, 40),

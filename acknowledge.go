@@ -9,10 +9,10 @@ import (
 // (I2). These are methods of the sending half; the log that they write to is
 // sentlog.go's, the queue of outcomes outcome.go's.
 
-// acknowledge reads the acknowledgements of a valid datagram (R3), and reports
+// acknowledge reads the acknowledgements of a valid datagram (P-4.2.1), and reports
 // whether an event may be due earlier because of them. One of a sequence that was
 // never sent, or is no longer remembered, says nothing, and if that is ack itself,
-// its bits say nothing either: they lie further back. Nor does a header say anything
+// its bits say nothing either: they lie further back (P-4.2.2). Nor does a header say anything
 // that repeats the one before.
 func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 	ackBits := h.AckBits
@@ -38,7 +38,7 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		settled += n
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
-			// which the peer had nothing to send (R4, RFC 9002 section 5.1).
+			// which the peer had nothing to send (P-7.1.1; RFC 9002, 5.1).
 			if s.path.sample(now-log.stamps.At(ack).sentAt(), now) {
 				s.outbox.heldUntil = now // they may back off for less now
 				sooner = true
@@ -61,7 +61,8 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 	return sooner
 }
 
-// acknowledgeBits reads the bits before ack, the oldest datagram first. Those before
+// acknowledgeBits reads the bits before ack (P-4.2.3), the oldest datagram first
+// (P-4.2.4). Those before
 // top were named by no header before, though newer ones were: they were overtaken.
 func (s *sender) acknowledgeBits(ack int64, ackBits uint64, top, now int64) (news bool, settled int) {
 	for ackBits != 0 {
@@ -79,7 +80,7 @@ func (s *sender) acknowledgeBits(ack int64, ackBits uint64, top, now int64) (new
 }
 
 // confirm takes a datagram as delivered, and reports whether it was not known
-// as such, and how many events that settles.
+// as such, and how many events that settles (P-4.2.5).
 func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	if !s.log.remembered(number) {
 		return false, 0
@@ -123,7 +124,7 @@ func (s *sender) makeRoom(now int64) {
 }
 
 // awaited reports whether a datagram must be remembered however many are sent
-// after it.
+// after it (P-4.2.6).
 func (s *sender) awaited(number, now int64) bool {
 	switch stamp := *s.log.stamps.At(number); stamp & outcomeMask {
 	case undecided:
@@ -137,7 +138,7 @@ func (s *sender) awaited(number, now int64) bool {
 	return false
 }
 
-// judge takes the datagrams whose acknowledgement is overdue for lost (R9). Time
+// judge takes the datagrams whose acknowledgement is overdue for lost (P-7.2.2). Time
 // alone decides: that later datagrams were acknowledged may be reordering.
 func (s *sender) judge(now int64) {
 	if now >= s.judgeAt {
@@ -163,7 +164,7 @@ func (s *sender) judgeOldest(now int64) {
 	s.judgeAt = saturatingAdd(now, s.lossDelay)
 }
 
-// lose takes the oldest undecided datagram for lost.
+// lose takes the oldest undecided datagram for lost: its one outcome (P-7.2.1).
 func (s *sender) lose(now int64) {
 	*s.log.stamps.At(s.log.open) |= lost
 	s.losses.reach.Note(int(s.log.count - s.log.open))
@@ -175,7 +176,7 @@ func (s *sender) lose(now int64) {
 	s.log.open++
 }
 
-// report queues the outcome of a datagram.
+// report queues the outcome of a datagram (P-7.2.4).
 func (s *sender) report(number int64, o Outcome) {
 	o.Sequence = uint16(number)
 	o.Type = *s.log.types.At(number)

@@ -23,8 +23,9 @@ func TestStaleDatagramDoesNotPayForAcknowledgements(t *testing.T) {
 	p.wantDatagram(TypeHeartbeat)
 }
 
-// --- R3: whose acknowledgements count
+// --- 4.2: whose acknowledgements count
 
+// P-4.2.1.
 func TestAcknowledgementsOfEveryArrivalAreRead(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -39,6 +40,7 @@ func TestAcknowledgementsOfEveryArrivalAreRead(t *testing.T) {
 	})
 }
 
+// P-4.2.2.
 func TestAckNewerThanTheLastSentVoidsTheWholePair(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, start := range edges {
@@ -58,6 +60,7 @@ func TestAckNewerThanTheLastSentVoidsTheWholePair(t *testing.T) {
 }
 
 // Fault: bits for sequences that were never sent.
+// P-4.2.3.
 func TestBitsOfSequencesNeverSentAreSkipped(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -74,6 +77,7 @@ func TestBitsOfSequencesNeverSentAreSkipped(t *testing.T) {
 }
 
 // Fault: an ack outside the window hits another entry through the index mask.
+// P-4.2.2.
 func TestAckOutsideTheWindowHitsNoOtherDatagram(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -90,6 +94,7 @@ func TestAckOutsideTheWindowHitsNoOtherDatagram(t *testing.T) {
 	})
 }
 
+// P-4.2.2.
 func TestAckOfForgottenDatagramSaysNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, LossDelay: 1})
@@ -158,6 +163,7 @@ func TestAck65535CountsOnceAnotherWasAccepted(t *testing.T) {
 }
 
 // The base of the bits is the ack, not the packet's own sequence.
+// P-4.2.3.
 func TestBitsCountFromTheAck(t *testing.T) {
 	p := solo(t, Config{Wide: true, LossDelay: time.Hour, Outcomes: true})
 	p.startAt(900, 0)
@@ -271,6 +277,7 @@ func TestWholeWindowInOneAck(t *testing.T) {
 	}
 }
 
+// P-4.2.1.
 func TestNarrowHeaderOfAChannelHas32Bits(t *testing.T) {
 	c, err := NewReliableChannel(Config{Clock: new(ManualClock)})
 	require.NoError(t, err)
@@ -330,9 +337,10 @@ func TestAcknowledgementsAgreeWithAModel(t *testing.T) {
 	})
 }
 
-// --- 5.3 and R5: resends
+// --- 6.4: resends
 
 // An event that was delivered by one copy is not sent again, whichever copy.
+// P-5.2.6.
 func TestAckOfAnyCopySettlesTheEvent(t *testing.T) {
 	for copies := range 20 {
 		p := solo(t, Config{})
@@ -352,6 +360,7 @@ func TestAckOfAnyCopySettlesTheEvent(t *testing.T) {
 	}
 }
 
+// P-5.2.6.
 func TestAckOfAnEventThatIsDueTakesItOffTheList(t *testing.T) {
 	p := solo(t, Config{})
 	p.send(long(1000), long(1000))
@@ -363,6 +372,7 @@ func TestAckOfAnEventThatIsDueTakesItOffTheList(t *testing.T) {
 }
 
 // One sample per acknowledged datagram.
+// P-4.2.4, P-7.1.1.
 func TestSameAckIsSampledOnce(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -393,6 +403,7 @@ func TestSameAckIsSampledOnce(t *testing.T) {
 }
 
 // The arithmetic of RFC 6298.
+// P-7.1.2.
 func TestRTTFollowsRFC6298(t *testing.T) {
 	p := solo(t, Config{})
 	for i, c := range []struct{ sample, srtt, rttvar time.Duration }{
@@ -411,6 +422,7 @@ func TestRTTFollowsRFC6298(t *testing.T) {
 	}
 }
 
+// P-7.1.1.
 func TestBitsGiveNoSample(t *testing.T) {
 	p := solo(t, Config{})
 	p.emit(TypeInput)
@@ -440,6 +452,7 @@ func TestSampleOfZeroCounts(t *testing.T) {
 	require.Equal(t, 10*ms, p.s.RTT(), "an eighth, not a first sample")
 }
 
+// P-7.1.1.
 func TestResentEventsGiveSamplesToo(t *testing.T) { // no Karn exception
 	p := solo(t, Config{})
 	p.send("x")

@@ -275,6 +275,7 @@ func TestLossesAreTheNewestOnes(t *testing.T) {
 
 // Most of what a peer may withhold must still reach it: events that rode in
 // bundles which were never acknowledged go by themselves in the end.
+// P-10.1.5.
 func TestWithheldBundlesDoNotStarveEvents(t *testing.T) {
 	for _, adaptive := range []bool{false, true} {
 		var clock ManualClock

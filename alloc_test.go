@@ -199,6 +199,7 @@ func TestChannelsSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 // What the wire supplies costs an error value that exists and a counter.
+// P-2.3.3.
 func TestHostileInputAllocatesNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for name, bad := range hostile(wide) {
@@ -260,6 +261,7 @@ func hostile(wide bool) map[string][]byte {
 }
 
 // Whatever room there is behind the events that dst holds already.
+// P-2.3.3.
 func TestMalformedListMakesNoRoom(t *testing.T) {
 	list, err := AppendEvents(nil, make([]Event, 5)...)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ type budget struct {
 const burst = int64(time.Second)
 
 // owedEvery is how often the oldest undelivered event is sent again whatever the
-// budget says (R8). Rarer, and a small budget would end sessions by their stall
+// budget says (P-17.1.1). Rarer, and a small budget would end sessions by their stall
 // timeout; more often, and it would be none.
 const owedEvery = int64(time.Second)
 

@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Input with the two events of section 5.2 ahead of it.
+// An Input with the two events of 18.1 of docs/protocol.md ahead of it.
 var goldenBundle = append(append([]byte{3}, goldenList...), 0x11, 0x22)
 
+// P-10.1.3.
 func TestBundleIsTypeThenListThenPayload(t *testing.T) {
 	before := Event{ID: 7}
 	inner, events, rest, err := parseBundle([]Event{before}, goldenBundle)
@@ -20,7 +21,8 @@ func TestBundleIsTypeThenListThenPayload(t *testing.T) {
 	require.Equal(t, []byte{0x11, 0x22}, rest)
 }
 
-// R12: the payload of an empty application datagram is empty, not nil.
+// The payload of an empty application datagram is empty, not nil.
+// P-10.1.2.
 func TestBundleMayEndWithItsList(t *testing.T) {
 	inner, events, rest, err := parseBundle(nil, goldenBundle[:12])
 	require.NoError(t, err)
@@ -30,6 +32,7 @@ func TestBundleMayEndWithItsList(t *testing.T) {
 	require.Empty(t, rest)
 }
 
+// P-10.1.2.
 func TestOnlyTypesOfTheApplicationAreBundled(t *testing.T) {
 	for kind := range 256 {
 		payload := append([]byte{byte(kind)}, goldenBundle[1:]...)
@@ -43,6 +46,7 @@ func TestOnlyTypesOfTheApplicationAreBundled(t *testing.T) {
 	}
 }
 
+// P-10.1.2.
 func TestBundleWithABadListIsRefused(t *testing.T) {
 	for n := range 12 {
 		requireBundleRefused(t, goldenBundle[:n])
@@ -61,6 +65,7 @@ func TestBundleWithABadListIsRefused(t *testing.T) {
 // An event that was resent twice goes by itself, also where an older one that was
 // not rides along. It takes copies ahead of a loss, which are no resends, for the
 // older one to have had fewer.
+// P-10.1.5.
 func TestBundleLeavesOutWhatWasResentTwice(t *testing.T) {
 	p := solo(t, Config{Bundle: true, Adaptive: true, Heartbeat: time.Second})
 	adaptive(p.s).current = copyPlan{left: 8, far: 0b11111111}

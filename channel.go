@@ -6,6 +6,10 @@ import (
 	"github.com/ackbits/ackbits/internal/trim"
 )
 
+// The channel that joins the sending half (sender.go) and the receiving half
+// (receiver.go), and ReliableChannel, which is that for callers with a header of
+// their own. Whatever concerns one half alone is not here.
+
 // Incoming is what one datagram brought.
 type Incoming struct {
 	Header
@@ -57,14 +61,14 @@ func (c *channel) init(cfg *Config) {
 }
 
 // end stops the channel and frees what is kept to send events, but for those that are
-// undelivered. Outcomes stay.
+// undelivered (P-8.5.1). Outcomes stay.
 func (c *channel) end(reason error) {
 	c.err = reason
 	c.sender.end()
 	c.receiver.end()
 }
 
-// send queues an event, or ends the channel if there is no room for it.
+// send queues an event, or ends the channel if there is no room for it (P-5.2.3).
 func (c *channel) send(event []byte) (id uint16, err error) {
 	s := &c.sender
 	if len(event) > int(s.maxEvent) {
@@ -87,7 +91,7 @@ func (c *channel) room() int {
 }
 
 // nextHeader numbers a datagram and fills in the header of it, which acknowledges
-// what was received.
+// what was received. What is overdue is judged first (P-7.2.3).
 func (c *channel) nextHeader(h *Header, t Type, now int64) {
 	c.sender.judge(now)
 	if now >= c.trimAt {
@@ -117,7 +121,7 @@ func (c *channel) carrierSent(now int64) {
 }
 
 // receive takes the datagram whose header is in in, and fills in the rest. Everything
-// is checked before anything is changed (R2).
+// is checked before anything is changed, and the acknowledgements are read at last.
 func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) error {
 	switch err := c.receiver.receive(in, payload, size); err {
 	case nil:
@@ -206,7 +210,7 @@ func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
 // NextHeader numbers a datagram of any type and notes that it is sent now. The
 // header it returns has no token. It is not ok after the end, which it may find
 // itself: a channel ends with ErrStalled before the 32,768th datagram since the
-// newest acknowledged one (R8).
+// newest acknowledged one (P-3.1.4).
 func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	now := c.time.read()
 	if c.err == nil && c.sender.halfway() {

@@ -19,6 +19,7 @@ func newChannel(t *testing.T, cfg Config) (*ReliableChannel, *ManualClock) {
 	return c, clock
 }
 
+// P-3.1.1.
 func TestChannelNumbersAndAcknowledges(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		c, clock := newChannel(t, Config{Wide: wide, Token: 77, Outcomes: true})
@@ -224,6 +225,7 @@ func TestChannelReadsEitherForm(t *testing.T) {
 	})
 }
 
+// P-2.2.1, P-2.2.3.
 func TestChannelChecksFraming(t *testing.T) {
 	refuse := errors.New("no")
 	c, _ := newChannel(t, Config{Accept: func(h Header, _ []byte) error {
@@ -274,6 +276,7 @@ func TestDisconnectIsAnOrdinaryDatagramToAChannel(t *testing.T) {
 	require.NoError(t, c.Err())
 }
 
+// P-6.3.3.
 func TestChannelAckDueAfter32Datagrams64Wide(t *testing.T) {
 	for wide, burst := range map[bool]uint16{false: 32, true: 64} {
 		c, _ := newChannel(t, Config{Wide: wide})
@@ -288,6 +291,7 @@ func TestChannelAckDueAfter32Datagrams64Wide(t *testing.T) {
 	}
 }
 
+// P-8.5.1.
 func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 	c, clock := newChannel(t, Config{Outcomes: true, Backlog: 4})
 	require.Equal(t, 260, c.Room())

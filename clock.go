@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Clocks, and the timeline that turns their readings into offsets that only grow.
+// No other file reads a clock.
+
 // Clock tells the time. Everything in this package that depends on time reads
 // one, and reads it once a call, so a test, a replay or a server that fixes the
 // time once a tick decides what "now" means. clockwork's and benbjohnson's
@@ -50,7 +53,7 @@ const maxStep = 24 * time.Hour
 // never moves back (I4): it grows by the difference between two readings, and a
 // step back or of more than maxStep counts as no time at all. Time goes on from
 // the new reading either way, so no timer fires or sleeps because a clock was
-// set.
+// set (P-1.1.1).
 type timeline struct {
 	clock  Clock
 	manual *ManualClock // clock, if it is one: servers read it several times a tick and session
@@ -105,7 +108,8 @@ func (l *timeline) time(offset int64) time.Time {
 	return l.last.Add(time.Duration(offset - l.now))
 }
 
-// saturatingAdd returns offset + d, at most the end of time. Neither is negative.
+// saturatingAdd returns offset + d, at most the end of time (P-1.1.3). Neither is
+// negative.
 func saturatingAdd(offset, d int64) int64 {
 	if d > math.MaxInt64-offset {
 		return math.MaxInt64

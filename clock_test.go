@@ -130,6 +130,7 @@ func TestMovesBetweenReadingsAreOneStep(t *testing.T) {
 	require.Equal(t, int64(4*ms), l.read())
 }
 
+// P-1.1.3.
 func TestSumsOfTimesEndWithTime(t *testing.T) {
 	const end = math.MaxInt64
 	for _, sum := range [][3]int64{
@@ -140,6 +141,7 @@ func TestSumsOfTimesEndWithTime(t *testing.T) {
 }
 
 // I4: time moves forward, whatever the clock does.
+// P-1.1.1.
 func TestTimelineNeverMovesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, clock := startedTimeline()

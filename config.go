@@ -7,12 +7,13 @@ import (
 
 // Config says how a Session or ReliableChannel works. The zero value of every
 // field stands for the protocol's own choice. Both peers need the same Token and
-// the same Wide; Bundle needs this library at the other end, not the same value.
+// the same Wide; Bundle needs a peer that understands it, not the same value. In all
+// else they may differ (P-17.1.4, P-17.1.5).
 type Config struct {
 	// Token names the session. Take a fresh random one from the handshake: with
 	// the token of an earlier session, everything looks Stale. 0 is a token like
 	// any other. Both directions share it, so a datagram that comes back to its
-	// sender looks like the peer's: let the socket layer check addresses.
+	// sender looks like the peer's: let the socket layer check addresses (P-2.1.6).
 	Token uint64
 	// Clock is what every call reads once; nil is the system's.
 	Clock Clock
@@ -25,12 +26,13 @@ type Config struct {
 	// up to 255 that are ahead of a gap; nothing changes on the wire, but the
 	// sender must keep to the span of 256 ids, as this library does. Events are
 	// acknowledged when they arrive, so those that wait for a gap when a session
-	// ends were delivered to this side but never handed over.
+	// ends were delivered to this side but never handed over (P-9.1.3).
 	Ordered bool
 
 	// Heartbeat is the longest silence of ours; 0: 50 ms. Shorter costs
 	// datagrams, longer delays acknowledgements until the peer resends for
-	// nothing.
+	// nothing: with a second, and nothing else to send, it sends an event ten
+	// times, unless it is Adaptive.
 	Heartbeat time.Duration
 	// Timeout is the longest silence of the peer; 0: 5 s. It must exceed
 	// Heartbeat. Shorter ends sessions over a bad moment of the network, longer
@@ -94,14 +96,14 @@ type Config struct {
 	// MaxDatagram is the largest datagram that is sent, in bytes, header and seal
 	// included: 128 to 1200, or 0 for 1200. It is for paths that swallow larger
 	// ones, such as tunnels, relays and the datagrams of QUIC. What is received
-	// may always have 1200.
+	// may always have 1200 (P-2.1.2, P-6.5.1).
 	MaxDatagram int
 
 	// Seal and Open protect every datagram: the payload is secret, and nobody
 	// without the keys can change or make up a datagram, or have one taken in
 	// twice. Their keys must be fresh for this session and different for the two
 	// directions: the number of a datagram is its nonce, so with one key for both,
-	// or for two sessions, a nonce comes twice and the protection is gone. One
+	// or for two sessions, a nonce comes twice and the protection is gone (P-11.1.2). One
 	// side's Seal has the key of the other's Open. A cipher.AEAD fits, such as
 	// AES-GCM; tags of less than 12 bytes are for tests. Both or neither; nonces
 	// of at least 8 bytes, an overhead of at most 64. The header stays readable.
@@ -118,8 +120,8 @@ type Config struct {
 	Accept func(h Header, payload []byte) error
 }
 
-// Section 5.6 and the source of the verdicts; see Config for what breaks when
-// they are smaller or larger.
+// The values of chapter 16 of docs/protocol.md; see Config for what breaks when they
+// are smaller or larger. A peer may have others (P-17.1.3).
 const (
 	defaultHeartbeat    = 50 * time.Millisecond
 	defaultTimeout      = 5 * time.Second
@@ -131,7 +133,7 @@ const (
 	minMaxDatagram = 128
 
 	// maxBacklog keeps the ids that are in use, delivered ones behind a
-	// straggler included, below 65,536.
+	// straggler included, below 65,536 (P-5.2.5).
 	maxBacklog = 1<<16 - 2*nearSpan
 )
 
@@ -156,7 +158,7 @@ func (cfg *Config) complete() error {
 		}
 	}
 	if cfg.StallTimeout == 0 {
-		cfg.StallTimeout = max(defaultStallTimeout, cfg.Timeout)
+		cfg.StallTimeout = max(defaultStallTimeout, cfg.Timeout) // P-8.2.2
 	}
 	if cfg.Heartbeat >= cfg.Timeout {
 		return invalid("Heartbeat", cfg.Heartbeat.String(), "is not below Timeout, "+cfg.Timeout.String())

@@ -172,7 +172,7 @@ func (o *outbox) passed() int64 {
 }
 
 // deliver takes the events of a datagram as delivered, whose runs begin at the one
-// given. It returns how many were not known to be, the bytes that they take in a list,
+// given, for good (P-5.2.6). It returns how many were not known to be, the bytes that they take in a list,
 // and those of them that were in flight.
 func (o *outbox) deliver(run uint32, seq uint16) (fresh, bytes, inFlight int) {
 	for at := o.log.from(run); at < o.log.end; at++ {

@@ -19,7 +19,7 @@ var (
 	// ErrToken: the datagram belongs to another session.
 	ErrToken = errors.New("ackbits: datagram with another session's token")
 	// ErrReplayed: a sealed datagram that was taken in or refused before, or is
-	// too old to tell (R13).
+	// too old to tell (P-11.3.1).
 	ErrReplayed = errors.New("ackbits: datagram replayed")
 	// ErrForged: a sealed datagram that does not open: damaged, made up, or sealed
 	// with another key.
@@ -30,7 +30,7 @@ var (
 	// be none.
 	ErrPayload = errors.New("ackbits: malformed payload")
 	// ErrWindow: an event id that is neither near the oldest missing one nor
-	// old (R1). The datagram counts as lost and its events come again.
+	// old (P-5.3.1). The datagram counts as lost and its events come again.
 	ErrWindow = errors.New("ackbits: event id outside the window")
 	// ErrRejected: Config.Accept refused the datagram. The error that Receive
 	// returns matches both ErrRejected and what Accept returned.
@@ -39,7 +39,7 @@ var (
 
 // ErrWithhold is for Config.Accept to return, never for a caller to receive:
 // the datagram is sound but must not be acknowledged, like a snapshot whose
-// baseline is missing (section 5.1, step 1).
+// baseline is missing (P-2.3.5).
 var ErrWithhold = errors.New("ackbits: datagram withheld")
 
 // Errors of callers. The call changed nothing.

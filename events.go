@@ -5,13 +5,16 @@ import (
 	"slices"
 )
 
+// The wire form of a list of events. How they are delivered once and in order is not
+// here: outbox.go keeps those that we send, inbox.go those that come in.
+
 // Event is one message that is delivered exactly once.
 type Event struct {
 	ID   uint16 // 0 for a session's first, then 1 more for each, wrapping at 65535
 	Data []byte
 }
 
-// The payload of an Event datagram (section 5.2): a count of 1 to 255, then for
+// The payload of an Event datagram (P-5.1.1): a count of 1 to 255, then for
 // each event its id, its length and its bytes.
 const (
 	listOverhead  = 1     // count u8
@@ -46,6 +49,7 @@ func AppendEvents(dst []byte, events ...Event) ([]byte, error) {
 	return dst, nil
 }
 
+// appendEvent appends an event, which has one encoding (P-5.1.4).
 func appendEvent(dst []byte, id uint16, data []byte) []byte {
 	n := len(data)
 	dst = append(dst, byte(id), byte(id>>8), byte(n), byte(n>>8))
@@ -70,7 +74,7 @@ func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
 
 // parseList appends the events of the list that payload begins with, and returns
 // what follows it, if something may. A list is looked at as a whole before dst
-// grows for it, so that a malformed one costs no memory.
+// grows for it, so that a malformed one costs no memory (P-2.3.3).
 func parseList(dst []Event, payload []byte, more bool) (events []Event, rest []byte, ok bool) {
 	if len(payload) == 0 || payload[0] == 0 {
 		return nil, nil, false

@@ -8,12 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The example of section 5.2.
+// The example of 18.1 of docs/protocol.md.
 var (
 	goldenList   = []byte{2, 0, 0, 2, 0, 0xAA, 0xBB, 1, 0, 0, 0}
 	goldenEvents = []Event{{0, []byte{0xAA, 0xBB}}, {1, []byte{}}}
 )
 
+// P-5.1.4.
 func TestEventsHaveTheBytesOfTheExample(t *testing.T) {
 	b, err := AppendEvents(nil, goldenEvents...)
 	require.NoError(t, err)
@@ -24,6 +25,7 @@ func TestEventsHaveTheBytesOfTheExample(t *testing.T) {
 	require.Equal(t, goldenEvents, events)
 }
 
+// P-2.1.1.
 func TestIDAndLengthAreLittleEndian(t *testing.T) {
 	list := append([]byte{1, 0x02, 0x01, 0x2C, 0x01}, make([]byte, 300)...)
 	events, err := ParseEvents(nil, list)
@@ -48,6 +50,7 @@ func TestDatagramCutAnywhereYieldsNoEvent(t *testing.T) {
 	}
 }
 
+// P-5.1.1.
 func TestMalformedListsAreRefusedWhole(t *testing.T) {
 	tooLong := append([]byte{1, 0, 0, 0x9A, 0x04}, make([]byte, 1178)...)
 	for name, list := range map[string][]byte{
@@ -72,6 +75,7 @@ func TestMalformedListsAreRefusedWhole(t *testing.T) {
 	}
 }
 
+// P-5.1.2.
 func TestListLimits(t *testing.T) {
 	event := func(size int) Event { return Event{Data: make([]byte, size)} }
 	for name, tc := range map[string]struct {
@@ -157,6 +161,7 @@ func TestListsCostNoAllocation(t *testing.T) {
 	}))
 }
 
+// P-5.1.4.
 func FuzzParseEvents(f *testing.F) {
 	f.Add(goldenList)
 	for n := range goldenList {

@@ -2,7 +2,7 @@ package ackbits
 
 import "math/bits"
 
-// Which event ids were received, and which may be: the receiver's window (R1). Ids
+// Which event ids were received, and which may be: the receiver's window. Ids
 // from the oldest missing one on are judged by whether they were received, those
 // before it are old. The events themselves are inbox.go's.
 
@@ -11,7 +11,7 @@ const (
 	// Ordered accepts.
 	nearSpan = 256
 	// farSpan is for a sender that counts undelivered events instead of keeping
-	// to a window, as section 5.3 reads by the letter. With 256 such a session
+	// to a window (P-17.1.6). With 256 such a session
 	// would die of refused datagrams under load; beyond 4096 a copy that was
 	// delayed past a wrap of the ids could be taken for a new event.
 	farSpan = 4096
@@ -44,8 +44,8 @@ func (w *idWindow) words() []uint64 {
 	return w.near[:]
 }
 
-// judge says what an id means. Base is new by definition; what is up to 32767
-// before it was received long ago.
+// judge says what an id means (P-5.3.1). Base is new by definition; what is up to
+// 32767 before it was received long ago. Ids compare like sequences (P-3.1.3).
 func (w *idWindow) judge(id uint16) idState {
 	ahead := id - w.base
 	switch {
@@ -71,7 +71,8 @@ func (w *idWindow) received(id uint16) bool {
 	return words[int(id>>6)&(len(words)-1)]>>(id&63)&1 != 0
 }
 
-// accept takes an id that is inside the window, and reports whether it is new.
+// accept takes an id that is inside the window, and reports whether it is new
+// (P-5.3.3). Ids may come in any order (P-17.1.2).
 func (w *idWindow) accept(id uint16) (isNew bool) {
 	if id == w.base {
 		w.base++
@@ -142,7 +143,7 @@ func (w *idWindow) narrow() {
 // admits reports whether all ids of a list are in the window or old. They are
 // judged in the list's order, each as if those before it had been accepted,
 // which moves base: never by more than one list and the whole span, so ids
-// clear of both edges need no second look.
+// clear of both edges need no second look (P-5.3.2).
 func (w *idWindow) admits(events []Event) bool {
 	const slack = farSpan + maxListEvents
 	for i := range events {

@@ -25,6 +25,7 @@ func eventsOf(ids ...uint16) []Event {
 	return events
 }
 
+// P-3.1.3, P-5.3.1.
 func TestIDsAtTheEdgesOfTheWindow(t *testing.T) {
 	for _, tc := range []struct {
 		ahead          uint16
@@ -69,6 +70,7 @@ func TestCopyFromFarBackIsKnown(t *testing.T) {
 	require.True(t, w.admits(eventsOf(50)))
 }
 
+// P-5.3.3.
 func TestBaseMovesPastAllThatWasReceived(t *testing.T) {
 	for _, n := range []uint16{1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 4095} {
 		t.Run(fmt.Sprintf("over %d", n), func(t *testing.T) {
@@ -86,7 +88,8 @@ func TestBaseMovesPastAllThatWasReceived(t *testing.T) {
 	}
 }
 
-// R1: ids are judged in list order, each as if those before it were in.
+// Ids are judged in list order, each as if those before it were in.
+// P-5.3.2.
 func TestListIsJudgedInItsOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		received uint16 // ids 1 … received were, 0 was not
@@ -128,6 +131,7 @@ func TestListIsJudgedInItsOrder(t *testing.T) {
 	}
 }
 
+// P-17.1.6.
 func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {
 		w := windowAt(start, farSpan)
@@ -238,6 +242,7 @@ func idLists(t *rapid.T, base, span int64) []uint16 {
 	return ids
 }
 
+// P-5.3.3.
 func TestWindowIsASetOfReceivedIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.SampledFrom(edgeStarts).Draw(t, "start")

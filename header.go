@@ -7,7 +7,7 @@ import (
 )
 
 // Sizes in bytes. An event shares its datagram with the header, the count of
-// events, its id and its length (section 5.2).
+// events, its id and its length (P-5.1.2).
 const (
 	HeaderSize       = 18
 	WideHeaderSize   = 22
@@ -28,7 +28,7 @@ const (
 
 // Type says what a datagram is. Types 1 to 4 and 16 to 255 belong to the
 // application and their payload is opaque; 5 to 7 belong to the library, which
-// checks their payload; 8 to 15 are reserved for it and 0 is invalid.
+// checks their payload; 8 to 15 are reserved for it and 0 is invalid (P-2.2.1).
 type Type uint8
 
 const (
@@ -57,7 +57,7 @@ func (t Type) String() string {
 }
 
 // application reports whether datagrams of the type carry the application's
-// own payload.
+// own payload (P-2.2.2).
 func (t Type) application() bool {
 	return TypeConnect <= t && t <= TypeSnapshot || t >= firstOwnType
 }
@@ -68,8 +68,7 @@ func (t Type) application() bool {
 //	byte   0      1     2–9    10–11     12–13  14–17 (wide: 14–21)
 //	       format type  token  sequence  ack    ack_bits
 //
-// The size and the fields of reliability are section 5's; format, type and
-// token are this library's choice.
+// docs/protocol.md has it as P-2.1.1 and P-2.1.3.
 type Header struct {
 	Wide     bool   // 65 acknowledgements instead of 33
 	Type     Type   // 1 to 255
@@ -143,12 +142,13 @@ func ParseHeader(datagram []byte) (h Header, payload []byte, err error) {
 	return h, payload, err
 }
 
-// parse fills in h. After an error h is of no use.
+// parse fills in h. After an error h is of no use. The order of its checks is that of
+// P-2.3.2.
 func (h *Header) parse(datagram []byte) (payload []byte, err error) {
 	if len(datagram) < HeaderSize {
 		return nil, ErrShort
 	}
-	if len(datagram) > MaxDatagramSize {
+	if len(datagram) > MaxDatagramSize { // P-2.1.2
 		return nil, ErrOversize
 	}
 	size := HeaderSize

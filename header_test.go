@@ -10,7 +10,7 @@ import (
 
 var _ encoding.BinaryAppender = Header{}
 
-// Headers and their bytes, written by hand from section 2 of the design.
+// Headers and their bytes, written by hand from chapter 2 of docs/protocol.md.
 var goldenHeaders = map[string]struct {
 	header Header
 	bytes  []byte
@@ -57,6 +57,7 @@ func TestSizesAddUpToADatagram(t *testing.T) {
 	require.Len(t, Header{Wide: true}.AppendTo(nil), WideHeaderSize)
 }
 
+// P-2.1.1, P-2.1.3.
 func TestHeaderHasTheBytesOfTheLayout(t *testing.T) {
 	for name, golden := range goldenHeaders {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +105,7 @@ func TestHeaderCutAnywhereIsShort(t *testing.T) {
 	}
 }
 
+// P-2.1.2.
 func TestDatagramHas1200BytesAtMost(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		full := Header{Wide: wide, Type: 1}.AppendTo(nil)
@@ -116,6 +118,7 @@ func TestDatagramHas1200BytesAtMost(t *testing.T) {
 	}
 }
 
+// P-2.1.3.
 func TestOnlyFourFormatsAreKnown(t *testing.T) {
 	for format := range 256 {
 		datagram := make([]byte, WideHeaderSize)
@@ -130,6 +133,7 @@ func TestOnlyFourFormatsAreKnown(t *testing.T) {
 }
 
 // ParseHeader refuses only what no reader could use: the reserved types pass.
+// P-2.2.1.
 func TestOnlyTypeZeroIsRefusedByTheHeader(t *testing.T) {
 	for kind := range 256 {
 		datagram := Header{Type: Type(kind)}.AppendTo(nil)
@@ -143,7 +147,8 @@ func TestOnlyTypeZeroIsRefusedByTheHeader(t *testing.T) {
 	}
 }
 
-// R2: the order of the checks, for datagrams with more than one fault.
+// The order of the checks, for datagrams with more than one fault.
+// P-2.3.2.
 func TestFirstFaultOfADatagramCounts(t *testing.T) {
 	datagram := func(size int, format, kind byte) []byte {
 		b := make([]byte, size)
@@ -188,6 +193,7 @@ func TestTypeNames(t *testing.T) {
 	}
 }
 
+// P-2.2.2.
 func TestTypesOfTheApplication(t *testing.T) {
 	for kind := range 256 {
 		want := kind >= 1 && kind <= 4 || kind >= 16

@@ -6,7 +6,8 @@ import (
 )
 
 // liveness is the clockwork of a session: when it owes the peer a datagram, when
-// it gives up, and how it leaves (section 5.5). Every limit is inclusive (R5).
+// it gives up, and how it leaves (chapters 6 and 8 of docs/protocol.md). Every limit is
+// inclusive (P-1.1.2).
 type liveness struct {
 	beat    int64 // the longest silence of ours
 	timeout int64 // the longest silence of the peer
@@ -23,8 +24,8 @@ type liveness struct {
 }
 
 // farewells is how many Disconnects a leaving peer sends in a row, as they are
-// not resent: at 10 % of independent loss one session in a thousand is left to the
-// timeout.
+// not resent (P-8.4.5): at 10 % of independent loss one session in a thousand is left
+// to the timeout.
 const farewells = 3
 
 func (l *liveness) init(cfg *Config) {
@@ -32,7 +33,7 @@ func (l *liveness) init(cfg *Config) {
 	l.stall = int64(cfg.StallTimeout)
 	// A caller that polls every P would be up to P late. So a heartbeat goes
 	// early when the next poll would come after its time, but not before P/2 of
-	// silence, or a large P would send one at every poll.
+	// silence, or a large P would send one at every poll (P-6.3.2).
 	heartbeat, poll := int64(cfg.Heartbeat), int64(cfg.PollInterval)
 	l.beat = min(heartbeat, max(heartbeat-poll+1, poll/2+poll%2))
 }
@@ -40,7 +41,7 @@ func (l *liveness) init(cfg *Config) {
 func (l *liveness) beatsAt() int64    { return saturatingAdd(l.sentAt, l.beat) }
 func (l *liveness) timesOutAt() int64 { return saturatingAdd(l.heardAt, l.timeout) }
 
-// drain begins to wait for what is in flight, at most for so long.
+// drain begins to wait for what is in flight, at most for so long (P-8.4.6).
 func (l *liveness) drain(now int64, patience time.Duration) {
 	by := saturatingAdd(now, max(int64(patience), 0))
 	if !l.draining || by < l.leaveBy {
@@ -68,7 +69,7 @@ func (l *liveness) reason(reason error) error {
 	return reason
 }
 
-// expired returns the reason for which the session must end now.
+// expired returns the reason for which the session must end now (P-8.1.1, P-8.2.1).
 func (s *Session) expired(now int64) error {
 	if now-s.live.heardAt >= s.live.timeout {
 		return ErrTimeout
@@ -89,7 +90,7 @@ func (s *Session) stallsAt() int64 {
 }
 
 // heartbeatDue reports whether a datagram must be sent for its acknowledgements
-// alone: after a silence, or when a burst would outrun them (R6).
+// alone: after a silence (P-6.3.1), or when a burst would outrun them (P-6.3.3).
 func (s *Session) heartbeatDue(now int64) bool {
 	return now-s.live.sentAt >= s.live.beat || s.channel.receiver.ackDue()
 }

@@ -22,13 +22,13 @@ type inbox struct {
 func (b *inbox) init(ordered bool) {
 	b.ordered = ordered
 	b.ids.span = farSpan
-	if ordered {
+	if ordered { // copies of no more than 255 wait (P-9.1.2)
 		b.ids.span = nearSpan
 	}
 }
 
 // accept takes a list that ids.admits. It returns the events to deliver and how many
-// were new.
+// were new: of those with one id the first (P-5.1.3).
 func (b *inbox) accept(events []Event) (out []Event, fresh int) {
 	b.mostEvents.Note(len(events))
 	if b.ordered {
@@ -45,6 +45,7 @@ func (b *inbox) accept(events []Event) (out []Event, fresh int) {
 	return events[:fresh], fresh
 }
 
+// acceptOrdered delivers in the order of ids (P-9.1.1).
 func (b *inbox) acceptOrdered(events []Event) (out []Event, fresh int) {
 	if b.reorder != nil {
 		b.reorder.reclaim(b.ids.base)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// P-3.1.3.
 func TestEventZeroBeforeEvent65535(t *testing.T) {
 	var b inbox
 	b.init(false)
@@ -38,6 +39,7 @@ func takeAll(b *inbox, ids ...uint16) []Event {
 	return out
 }
 
+// P-5.3.3.
 func TestInboxHandsOverEachEventOnce(t *testing.T) {
 	var b inbox
 	b.init(false)
@@ -49,7 +51,8 @@ func TestInboxHandsOverEachEventOnce(t *testing.T) {
 	require.Equal(t, 2, fresh)
 }
 
-// R12: the first counts.
+// The first counts.
+// P-5.1.3.
 func TestSameIDTwiceInAList(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
@@ -63,7 +66,6 @@ func TestSameIDTwiceInAList(t *testing.T) {
 	}
 }
 
-// R10.
 // waitingIn returns how many events wait behind a gap.
 func waitingIn(b *inbox) int {
 	if b.reorder == nil {

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// OrderedLane: events in order, one after the other, over a transport of the caller's
+// own. It stands alone; what it keeps is lane_queue.go's.
+
 // Defaults of LaneConfig, from the protocol. Both ends may differ in them: none
 // is on the wire.
 const (
@@ -99,9 +102,9 @@ type LaneEvent struct {
 //	for ev, ok := lane.NextDue(max); ok; ev, ok = lane.NextDue(max) { send ev }
 //	if lane.Err() != nil { the connection is to be closed }
 //
-// A connection needs a new lane at each end, since ids start at 1, and packets
-// of an earlier connection or another sender must be kept from it: a forged
-// acknowledgement clears the queue. Any order of calls is legal. A lane is not
+// A connection needs a new lane at each end, since ids start at 1 (P-12.1.1), and
+// packets of an earlier connection or another sender must be kept from it: a forged
+// acknowledgement clears the queue (P-12.2.8). Any order of calls is legal. A lane is not
 // safe for concurrent use and is made by NewOrderedLane only.
 //
 // The lane ends with ErrStalled or ErrLaneOverflow, both meaning that the peer
@@ -121,7 +124,7 @@ type OrderedLane struct {
 	movedAt           int64 // the last acknowledgement that moved the queue, or when it became non-empty
 
 	// A resend makes every later event that was on the wire due, because the
-	// receiver has discarded it or is going to: that is a pass over the queue (R11).
+	// receiver has discarded it or is going to: that is a pass over the queue (P-12.2.2).
 	// Events up to cursor have had their turn in it, those above it and up to
 	// passEnd are due, and those above passEnd were first sent after the last
 	// resend and are due by age alone.
@@ -185,7 +188,8 @@ func laneDefault[T int | time.Duration](value *T, zero T) {
 }
 
 // Send queues a copy of event, of any size, and returns its id; NextDue returns
-// it from now on. An error means that nothing was queued and no id was used:
+// it from now on. An error means that nothing was queued and no id was used
+// (P-12.2.1):
 //
 //   - ErrLaneFull: the event is Droppable and SoftLimit events are undelivered,
 //     or one less than HardLimit.
@@ -216,7 +220,7 @@ func (l *OrderedLane) Send(event []byte, p Priority) (id uint32, err error) {
 
 // NextDue returns the event to be sent next, which counts as sent from then on,
 // or false if none is due: call it until then. Resends come first, lowest id
-// first, as far as the budget goes, then first sends. An event is due again at
+// first, as far as the budget goes, then first sends (P-12.2.3). An event is due again at
 // the age of ResendDelay, and as soon as an older one has been resent since its
 // last send, because the receiver discards what comes after a gap.
 //
@@ -259,7 +263,7 @@ func (l *OrderedLane) NextDue(max int) (LaneEvent, bool) {
 }
 
 // noteResend takes one resend off the budget and makes all that is on the wire
-// after it due.
+// after it due (P-12.2.4).
 func (l *OrderedLane) noteResend(id uint32, now int64) {
 	if now >= l.gridEnd {
 		width := int64(l.cfg.WakeInterval)
@@ -272,8 +276,9 @@ func (l *OrderedLane) noteResend(id uint32, now int64) {
 
 // Receive judges the id of an event that has arrived, and deliver says whether
 // it is the next in order and has to be applied, which happens once for each
-// id. The ack is for the peer and has to be sent whatever deliver says, since
-// it may repair the loss of an earlier one: every event up to it was delivered.
+// id (P-12.1.2). The ack is for the peer and has to be sent whatever deliver says,
+// since it may repair the loss of an earlier one: every event up to it was
+// delivered (P-12.1.3).
 // No id is an error, and id 0 is never delivered.
 //
 // A caller whose event may turn out to be malformed compares the id with
@@ -295,7 +300,7 @@ func (l *OrderedLane) Ack() uint32 { return l.delivered }
 // delivered and is released. An old one, or one that says nothing new, is no
 // error and changes nothing. One above the highest id that NextDue has returned
 // is ErrAck and changes nothing either: the peer is broken or not the peer. If
-// the lane has ended, the reason is returned.
+// the lane has ended, the reason is returned (P-12.2.5).
 func (l *OrderedLane) ReceiveAck(ack uint32) error {
 	now := l.read()
 	switch {
@@ -320,7 +325,8 @@ func (l *OrderedLane) InFlight() int { return int(l.last - l.acked) }
 // Deadline returns when NextDue has something to do next, returning an event or
 // ending the lane, to the nanosecond; a moment that is past means now. It is
 // false while nothing is undelivered, and after the end. Send, NextDue and
-// ReceiveAck may change it. It is counted from the last reading of the clock.
+// ReceiveAck may change it. It is counted from the last reading of the clock
+// (P-12.2.7).
 func (l *OrderedLane) Deadline() (t time.Time, ok bool) {
 	if l.err != nil || l.InFlight() == 0 {
 		return time.Time{}, false
@@ -357,7 +363,7 @@ func (l *OrderedLane) agesAt() int64 {
 	return saturatingAdd(l.slot(l.acked+1).at, int64(l.cfg.ResendDelay))
 }
 
-// stallAt returns when the lane ends by a stall; one event must be queued.
+// stallAt returns when the lane ends by a stall (P-12.2.6); one event must be queued.
 func (l *OrderedLane) stallAt() int64 { return saturatingAdd(l.movedAt, int64(l.cfg.StallTimeout)) }
 
 // slot returns the record of a queued event.

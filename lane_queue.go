@@ -2,6 +2,9 @@ package ackbits
 
 import "time"
 
+// The queue of an OrderedLane and the memory that it takes. Budgets, resends and
+// acknowledgements are lane.go's.
+
 const (
 	// What a queue keeps once it has been used: 1.75 KiB. Smaller, and a lane
 	// with an event now and then allocates for each of them; larger, and ten

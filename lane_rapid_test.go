@@ -85,6 +85,7 @@ func TestLaneAgreesWithTheModel(t *testing.T) {
 
 // TestLaneDeadlineIsExact: nothing at Deadline - 1 ns, an event or the end at
 // Deadline, wherever the lane is.
+// P-12.2.7.
 func TestLaneDeadlineIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newLanePair(t, drawLaneConfig(t), 1)

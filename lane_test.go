@@ -83,6 +83,7 @@ func laneIDs(from, to uint32) (ids []uint32) {
 
 // Sending.
 
+// P-12.1.1, P-12.2.8.
 func TestLaneIDsStartAtOneOnEveryLane(t *testing.T) {
 	for range 2 {
 		l := newLaneTest(t, LaneConfig{})
@@ -139,6 +140,7 @@ func TestLaneEventsOfAnySize(t *testing.T) {
 	}
 }
 
+// P-12.2.2.
 func TestLaneResendsOnce250msHavePassedSinceTheLastSend(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.at(30 * laneUnit)
@@ -170,6 +172,7 @@ func TestLaneResendsDoNotWaitForTheGrid(t *testing.T) {
 	require.Equal(t, laneIDs(2, 3), l.due())
 }
 
+// P-12.2.2.
 func TestLaneAResendMakesEveryLaterEventDue(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
@@ -183,6 +186,7 @@ func TestLaneAResendMakesEveryLaterEventDue(t *testing.T) {
 	l.wantDeadline(500 * laneUnit)
 }
 
+// P-12.2.2.
 func TestLaneALaterEventStaysDueAfterTheOlderOneIsAcknowledged(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(3)
@@ -255,6 +259,7 @@ func TestLaneANewPassBeginsAtTheLowestIDWhenItComesOfAge(t *testing.T) {
 	}
 }
 
+// P-12.2.3.
 func TestLaneResendsComeBeforeFirstSends(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(2)
@@ -265,6 +270,7 @@ func TestLaneResendsComeBeforeFirstSends(t *testing.T) {
 	require.Empty(t, l.due(), "3 and 4 went first after the last resend")
 }
 
+// P-12.2.3.
 func TestLaneFirstSendsAreNotRationed(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(200)
@@ -275,6 +281,7 @@ func TestLaneFirstSendsAreNotRationed(t *testing.T) {
 	require.Equal(t, laneIDs(201, 300), l.due(), "the budget is spent")
 }
 
+// P-12.2.4.
 func TestLaneUnusedBudgetIsGone(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(100)
@@ -284,6 +291,7 @@ func TestLaneUnusedBudgetIsGone(t *testing.T) {
 }
 
 // The grid stands on the moment the lane began, not on the last resend.
+// P-12.2.4.
 func TestLaneBudgetIsGivenOutByAGridSinceTheLaneBegan(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.at(7 * laneUnit)
@@ -299,6 +307,7 @@ func TestLaneBudgetIsGivenOutByAGridSinceTheLaneBegan(t *testing.T) {
 	l.wantDeadline(400 * laneUnit)
 }
 
+// P-12.2.6.
 func TestLaneNoEventIsEverGivenUp(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{StallTimeout: math.MaxInt64})
 	l.feed(1)
@@ -352,6 +361,7 @@ func TestLaneDeadlineIsFalseWhileNothingIsUndelivered(t *testing.T) {
 	l.wantNoDeadline()
 }
 
+// P-12.2.7.
 func TestLaneDeadlineOfAFirstSendIsTheMomentOfItsSend(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
@@ -365,6 +375,7 @@ func TestLaneDeadlineOfAFirstSendIsTheMomentOfItsSend(t *testing.T) {
 	l.wantDeadline(250 * laneUnit)
 }
 
+// P-12.2.7.
 func TestLaneDeadlineIncludesTheStall(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{ResendDelay: time.Hour})
 	l.feed(1)
@@ -392,6 +403,7 @@ func TestLaneNextDueFollowsADeadlineInARow(t *testing.T) {
 // Limits.
 
 // 511 undelivered are fine; the lane never holds 512.
+// P-12.2.1.
 func TestLaneOverflowEndsOnceInsteadOfRepeatingAnError(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(255)
@@ -420,6 +432,7 @@ func TestLaneOverflowEndsOnceInsteadOfRepeatingAnError(t *testing.T) {
 	require.Zero(t, l.queue, "the memory is released")
 }
 
+// P-12.2.1.
 func TestLaneRefusalsStopAsSoonAsOneIsAcknowledged(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(256)
@@ -471,6 +484,7 @@ func TestLaneStallIsFoundThoughTheRestIsAlive(t *testing.T) {
 	require.ErrorIs(t, l.Err(), ErrStalled)
 }
 
+// P-12.2.6.
 func TestLaneStallCountsFromTheMomentTheQueueIsNotEmpty(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.at(time.Minute)
@@ -485,6 +499,7 @@ func TestLaneStallCountsFromTheMomentTheQueueIsNotEmpty(t *testing.T) {
 	require.ErrorIs(t, l.Err(), ErrStalled, "though NextDue was not called for 15 s")
 }
 
+// P-12.2.6.
 func TestLaneStallCountsFromTheLastMoveOfTheQueue(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(2)
@@ -513,6 +528,7 @@ func TestLaneAnAckHandedInAfterAPausePreventsTheStall(t *testing.T) {
 
 // Receiving.
 
+// P-12.1.2, P-12.1.3.
 func TestLaneDuplicatesAndGapsAreAnswered(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	for _, step := range []struct {
@@ -527,6 +543,7 @@ func TestLaneDuplicatesAndGapsAreAnswered(t *testing.T) {
 	}
 }
 
+// P-12.1.2.
 func TestLaneIDZeroIsNeverDelivered(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	for _, at := range []uint32{1, 2, math.MaxUint32} {
@@ -545,6 +562,7 @@ func TestLaneIDZeroIsNeverDelivered(t *testing.T) {
 	}
 }
 
+// P-12.2.5.
 func TestLaneWildAckNeitherClearsTheQueueNorTouchesTheStall(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(3)
@@ -571,6 +589,7 @@ func TestLaneWildAckNeitherClearsTheQueueNorTouchesTheStall(t *testing.T) {
 	require.ErrorIs(t, l.Err(), ErrStalled)
 }
 
+// P-12.2.5.
 func TestLaneOldAckChangesNothing(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(3)
@@ -598,6 +617,7 @@ func TestLaneTheWholeWindowInOneAckIsNotAnAckOfNothing(t *testing.T) {
 	}
 }
 
+// P-12.1.3.
 func TestLaneALostAckRepairsItself(t *testing.T) {
 	a, b := newLaneTest(t, LaneConfig{}), newLaneTest(t, LaneConfig{})
 	a.feed(1)
@@ -616,6 +636,7 @@ func TestLaneALostAckRepairsItself(t *testing.T) {
 
 // The end of ids.
 
+// P-12.2.1.
 func TestLanePastTheLastIDSendRefusesAndTheLaneLivesOn(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{SoftLimit: 2, HardLimit: 4})
 	laneStartAt(l.OrderedLane, math.MaxUint32-2)
@@ -674,6 +695,7 @@ func TestLaneStartIDSweep(t *testing.T) {
 
 // After the end.
 
+// P-12.2.8.
 func TestLaneAfterTheEnd(t *testing.T) {
 	ends := map[string]func(*laneTest) error{
 		"stall": func(l *laneTest) error {

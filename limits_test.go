@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Half the number space (R8): 32,767 datagrams may follow the newest one that was
+// Half the number space: 32,767 datagrams may follow the newest one that was
 // acknowledged; the next ends the session, whatever it would be.
+// P-3.1.4.
 func TestHalfTheNumbersEndASession(t *testing.T) {
 	for name, next := range map[string]func(p *actor){
 		"AppendDatagram": func(p *actor) { p.emitFails(ErrStalled) },
@@ -91,6 +92,7 @@ func TestOldAcknowledgementNamesNothingOfATurnLater(t *testing.T) {
 }
 
 // MaxDatagram bounds what is sent, whatever it is, and not what is received.
+// P-6.5.1.
 func TestMaxDatagram(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		for _, sealed := range []bool{false, true} {
@@ -142,6 +144,7 @@ func TestMaxDatagram(t *testing.T) {
 
 // Connect and Accept never carry events: a server looks for a Connect from a
 // stranger. They are valid when received as bundles all the same.
+// P-10.1.6.
 func TestConnectAndAcceptAreNotBundled(t *testing.T) {
 	p := solo(t, Config{Bundle: true})
 	p.send("event")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures of design section 5, measured on the heap: what all sessions take
+// What the README says of memory, measured on the heap: what all sessions take
 // together, divided by their number.
 const (
 	idleLimit  = 4 << 10

@@ -680,7 +680,7 @@ func (m *model) deadline() (at int64, ok bool) {
 				if m.cfg.StallTimeout > 0 {
 					at = min(at, m.waitsSince()+int64(m.cfg.StallTimeout))
 				}
-				held = min(held, e.last+int64(time.Second))
+				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
 			again := e.last + m.delay()
 			if e.due {
@@ -824,7 +824,7 @@ type parsed struct {
 	number  int64
 }
 
-// parse reads bytes in the order of the checks of R2 and R13.
+// parse reads bytes in the order of the checks of 2.3 of docs/protocol.md.
 func (m *model) parse(b []byte) (p parsed, err error) {
 	least := m.headerSize()
 	if m.cfg.Open != nil {

@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// R10: events in id order, copies of those ahead of a gap.
+// Events in id order, copies of those ahead of a gap.
 
+// P-9.1.1.
 func TestOrderedEventsWaitForTheGap(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, id := range edges {
@@ -41,6 +42,7 @@ func TestOrderedEventsWaitForTheGap(t *testing.T) {
 }
 
 // They are acknowledged while they wait: nothing changes on the wire.
+// P-9.1.2.
 func TestOrderedEventsAreAcknowledgedWhileTheyWait(t *testing.T) {
 	a, b := duo(t, Config{Ordered: true})
 	a.send("0")
@@ -88,6 +90,7 @@ func TestOrderedEventsStayValidUntilTheNextReceive(t *testing.T) {
 	require.Equal(t, "zeroonetwo", got)
 }
 
+// P-9.1.2, P-9.1.3, P-17.1.6.
 func TestOrderedKeepsAtMost255Ahead(t *testing.T) {
 	p := solo(t, Config{Ordered: true})
 	for id := uint16(255); id > 0; id-- {
@@ -99,6 +102,7 @@ func TestOrderedKeepsAtMost255Ahead(t *testing.T) {
 	p.wantEvents(numbered(0, 256)...)
 }
 
+// P-9.1.1.
 func TestOrderedAgreesWithAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := solo(rt, Config{Ordered: true})

@@ -39,7 +39,7 @@ func (e *pending) inFlight() bool  { return e.state&isInFlight != 0 }
 func (e *pending) proactive() bool { return e.state&isProactive != 0 }
 
 // soloAfter is how often an event is retransmitted until it no longer goes in
-// bundles: a peer may withhold those, and acknowledge everything else.
+// bundles: a peer may withhold those, and acknowledge everything else (P-10.1.5).
 const soloAfter = 2
 
 // Where others pass and the same event is lost again and again, the path may swallow
@@ -75,7 +75,7 @@ func (e *pending) fits(used, limit int, in carrier) bool {
 //
 // Invariants: base <= fresh <= end. Events before base are delivered; those
 // before fresh were sent; those from fresh on wait. fresh − base <= nearSpan,
-// so that the receiver never takes a copy for an old one (R1).
+// so that the receiver never takes a copy for an old one (P-5.2.2).
 type outbox struct {
 	base        int64 // the oldest undelivered
 	fresh       int64 // the next to be sent for the first time
@@ -96,7 +96,7 @@ func (o *outbox) get(number int64) *pending { return o.events.At(number) }
 // minEvents is what rings for events take at first: enough for a game's usual tick.
 const minEvents = 8
 
-// add queues an event.
+// add queues an event and gives it the next id (P-5.2.1).
 func (o *outbox) add(event []byte) (id uint16) {
 	if o.end-o.base == int64(len(o.events)) {
 		o.events = o.events.Resized(max(2*len(o.events), minEvents), o.base, o.end)

@@ -26,14 +26,14 @@ type outcomeQueue struct {
 	most       trim.Peak
 }
 
-// maxOutcomes is how many wait at most: at 60 datagrams a second, for 17
+// maxOutcomes is how many wait at most (P-7.2.5): at 60 datagrams a second, for 17
 // seconds. More would serve nobody who fetches them at all.
 const (
 	maxOutcomes = 1024
 	minOutcomes = 8
 )
 
-// push appends an outcome, and reports whether the oldest had to go.
+// push appends an outcome, and reports whether the oldest had to go (P-7.2.5).
 func (q *outcomeQueue) push(o Outcome) (dropped bool) {
 	n := len(q.ring)
 	if q.end-q.first == int64(n) {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// P-4.2.5.
 func TestDeliveredAtItsFirstAcknowledgement(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -29,6 +30,7 @@ func TestDeliveredAtItsFirstAcknowledgement(t *testing.T) {
 	})
 }
 
+// P-7.2.2.
 func TestLostExactlyLossDelayAfterTheProjectedArrival(t *testing.T) {
 	for _, delay := range []time.Duration{0, 200 * ms} {
 		patience := delay
@@ -55,6 +57,7 @@ func TestLostExactlyLossDelayAfterTheProjectedArrival(t *testing.T) {
 }
 
 // The smoothed RTT is that of the moment of judging, not that of sending.
+// P-7.2.2.
 func TestLossIsJudgedByTheRTTOfTheMoment(t *testing.T) {
 	p := solo(t, Config{Outcomes: true})
 	p.emit(TypeInput)
@@ -69,6 +72,7 @@ func TestLossIsJudgedByTheRTTOfTheMoment(t *testing.T) {
 }
 
 // Calling late must not turn an acknowledgement that had arrived into a loss.
+// P-7.2.3.
 func TestReceiveJudgesNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -87,6 +91,7 @@ func TestReceiveJudgesNothing(t *testing.T) {
 	})
 }
 
+// P-7.2.3, P-6.2.1.
 func TestSendingCallsAndNextOutcomeJudge(t *testing.T) {
 	for name, call := range map[string]func(p *actor){
 		"AppendDatagram":       func(p *actor) { p.emit(TypeInput) },
@@ -116,6 +121,7 @@ func TestSendingCallsAndNextOutcomeJudge(t *testing.T) {
 }
 
 // A zero bit alone is no loss: datagrams are reordered.
+// P-7.2.2.
 func TestZeroBitIsNoLoss(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -139,6 +145,7 @@ func TestZeroBitIsNoLoss(t *testing.T) {
 	})
 }
 
+// P-4.2.5, P-7.2.4.
 func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true, ResendDelay: time.Hour})
@@ -169,6 +176,7 @@ func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 	})
 }
 
+// P-4.2.6.
 func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true, LossDelay: time.Hour})
@@ -186,6 +194,7 @@ func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
 }
 
 // What is 32,768 or more behind can no longer be named by any acknowledgement.
+// P-4.2.6.
 func TestDatagramThatNoAckCanNameIsLost(t *testing.T) {
 	p := solo(t, Config{LossDelay: time.Hour})
 	for seq := range uint16(40_000) {
@@ -203,6 +212,7 @@ func TestDatagramThatNoAckCanNameIsLost(t *testing.T) {
 }
 
 // Outcomes decided by one Receive come oldest first, from every start.
+// P-4.2.4, P-7.2.4.
 func TestOutcomesOfOneReceiveComeOldestFirst(t *testing.T) {
 	for wide, window := range map[bool]int{false: 33, true: 65} {
 		for _, start := range edges {
@@ -219,6 +229,7 @@ func TestOutcomesOfOneReceiveComeOldestFirst(t *testing.T) {
 	}
 }
 
+// P-7.2.5.
 func TestQueueHolds1024OutcomesAndDropsTheOldest(t *testing.T) {
 	p := solo(t, Config{Outcomes: true})
 	for range 1024 {
@@ -267,6 +278,7 @@ func TestCountersAreKeptWithoutOutcomes(t *testing.T) {
 	}
 }
 
+// P-6.6.1.
 func TestDeadlineDoesNotIncludeVerdicts(t *testing.T) {
 	p := solo(t, Config{Heartbeat: 4 * time.Second, Outcomes: true})
 	p.emit(TypeInput)
@@ -278,6 +290,7 @@ func TestDeadlineDoesNotIncludeVerdicts(t *testing.T) {
 }
 
 // I2: one fate per sequence, against a model, from every start.
+// P-7.2.1.
 func TestEveryDatagramGetsOneFate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := solo(rt, Config{Wide: rapid.Bool().Draw(rt, "wide"), Outcomes: true, Timeout: time.Hour})
@@ -338,6 +351,7 @@ func TestEveryDatagramGetsOneFate(t *testing.T) {
 	})
 }
 
+// P-7.2.5.
 func TestOutcomesBeyond1024PushOutTheOldest(t *testing.T) {
 	var q outcomeQueue
 	for i := range 1024 {

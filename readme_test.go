@@ -66,7 +66,7 @@ func TestDocumentsShowCompiledCode(t *testing.T) {
 
 func TestReadmeNamesTheCommands(t *testing.T) {
 	text := read(t, "README.md")
-	for _, command := range []string{"go test ./...", "go run ./examples/quickstart"} {
+	for _, command := range []string{"go test ./...", "go run ./examples/quickstart", "go run ./examples/hello serve", "go run ./examples/hello join"} {
 		if !strings.Contains(text, command) {
 			t.Errorf("README.md does not name %q", command)
 		}

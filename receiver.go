@@ -46,7 +46,7 @@ func (r *receiver) init(cfg *Config) {
 // receive takes the datagram whose header is in in, and fills in the rest: what it
 // is, whether it may be delivered, then what it changes. ErrWithhold says that it is
 // sound but neither delivered nor acknowledged; with any other error it changed
-// nothing but a counter.
+// nothing but a counter. Only what is new is delivered (P-2.3.4).
 func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	var events []Event
 	if !in.Type.application() {
@@ -59,7 +59,7 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	}
 	in.Arrival = r.tracker.Classify(in.Sequence)
 	isNew := in.Arrival == Newest || in.Arrival == Late
-	if isNew && (events != nil || r.accept != nil) {
+	if isNew && (events != nil || r.accept != nil) { // so far nothing has changed (P-2.3.1)
 		if err := r.admit(&in.Header, events, payload); err != nil {
 			return err
 		}
@@ -91,8 +91,10 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 }
 
 // parse checks the framing of the library's own payloads and takes them apart: the
-// events, nil if there are none, and the application's payload. Of a bundle it puts
-// the inner type into the header.
+// events, nil if there are none, and the application's payload. Of a bundle, which
+// every receiver understands (P-10.1.1), it puts the inner type into the header
+// (P-10.1.3). Heartbeats and Disconnects are empty (P-2.2.3), reserved types refused
+// (P-2.2.1).
 func (r *receiver) parse(h *Header, payload []byte) (events []Event, rest []byte, err error) {
 	switch h.Type {
 	case TypeEvent:
@@ -116,13 +118,13 @@ func (r *receiver) parse(h *Header, payload []byte) (events []Event, rest []byte
 }
 
 // admit says whether a new datagram may be delivered: its events must be in the
-// window, and the application must accept its payload.
+// window, and the application must accept its payload (P-2.3.5).
 func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 	if events != nil && !r.inbox.ids.admits(events) {
 		r.stats.Rejected++
 		return ErrWindow
 	}
-	if r.accept == nil || payload == nil {
+	if r.accept == nil || payload == nil { // events are not judged by what they hold (P-5.3.5)
 		return nil
 	}
 	switch refusal := r.accept(*h, payload); {
@@ -138,7 +140,8 @@ func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 	}
 }
 
-// deliver returns those of a new datagram's events that the application gets now.
+// deliver returns those of a new datagram's events that the application gets now
+// (P-5.3.4).
 func (r *receiver) deliver(events []Event) (out []Event) {
 	out, fresh := r.inbox.accept(events)
 	r.inbox.deliveredAt = r.stats.DatagramsReceived
@@ -148,7 +151,7 @@ func (r *receiver) deliver(events []Event) (out []Event) {
 }
 
 // latest reports whether no datagram of a type was received that is newer than
-// seq, which is at most historySize steps before the newest.
+// seq, which is at most historySize steps before the newest (P-2.3.7).
 func (r *receiver) latest(seq uint16, t Type) bool {
 	for back := range r.tracker.Ack() - seq {
 		if r.tracker.received(back) && r.types[(r.tracker.Ack()-back)%historySize] == t {
@@ -166,7 +169,7 @@ func (r *receiver) noteType(seq uint16, t Type) {
 	}
 }
 
-// acknowledge fills in the acknowledgements of a header that leaves now.
+// acknowledge fills in the acknowledgements of a header that leaves now (P-4.1.5).
 func (r *receiver) acknowledge(h *Header) {
 	h.Ack = r.tracker.Ack()
 	if h.Wide {
@@ -178,7 +181,7 @@ func (r *receiver) acknowledge(h *Header) {
 }
 
 // ackDue reports whether so many datagrams came in since one was sent that the
-// acknowledgements of further ones could be outrun (R6).
+// acknowledgements of further ones could be outrun (P-6.3.3).
 func (r *receiver) ackDue() bool { return r.pending.count >= int(r.ackBits) }
 
 // trim gives back memory that was not needed lately.

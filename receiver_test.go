@@ -10,6 +10,7 @@ import (
 )
 
 // Fault: "0" used for "nothing received".
+// P-4.1.5.
 func TestFirstHeaderAcknowledgesNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true})
@@ -35,7 +36,8 @@ func TestFirstHeaderAcknowledgesNothing(t *testing.T) {
 }
 
 // Fault: bit convention off by one, both sides of the worked example.
-func TestWorkedExampleOfSection51(t *testing.T) {
+// P-4.1.5.
+func TestWorkedExampleOfTheTracker(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
 		for _, seq := range []uint16{0, 1, 4} {
@@ -107,6 +109,7 @@ func TestOldCopyIsNotHandedOverAgain(t *testing.T) {
 	require.EqualValues(t, 500, b.s.Stats().EventsDuplicate)
 }
 
+// P-5.3.1.
 func TestReceiverJudgesIdsByTheOldestItMisses(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		span := uint16(4096)
@@ -145,6 +148,7 @@ func TestReceiverJudgesIdsByTheOldestItMisses(t *testing.T) {
 
 // Only Newest and Late datagrams hand anything over, and a Stale one's events
 // come again.
+// P-2.3.4, P-5.3.4.
 func TestStaleAndDuplicateDatagramsHandNothingOver(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -174,6 +178,7 @@ func TestStaleAndDuplicateDatagramsHandNothingOver(t *testing.T) {
 }
 
 // Latest, not Arrival, is what latest-wins state must check.
+// P-2.3.7.
 func TestLatestIsByType(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := solo(rt, Config{Wide: rapid.Bool().Draw(rt, "wide")})

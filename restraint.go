@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What keeps proactive copies from doing harm (R14): where a queue stands they stop,
+// What keeps proactive copies from doing harm (P-17.1.1): where a queue stands they stop,
 // and where much is lost without one, a trial tells whether they are the cause.
 
 // restraint says until when no proactive copies go, and how the last trial of that

@@ -58,6 +58,7 @@ func (p *pair) state(t *testing.T, hz ...int) {
 
 // quinn-rs/quinn#239, #1127: where writing was slow, the driver did nothing but
 // send, and what had come in was not read.
+// P-6.1.3.
 func TestScarFlushNeverEndsWhereWritingIsSlow(t *testing.T) {
 	for _, writing := range []time.Duration{0, 400 * time.Microsecond, ms, 5 * ms, 30 * ms} {
 		for _, adaptive := range []bool{false, true} {
@@ -173,7 +174,7 @@ func TestScarOutageOfHalfTheNumbersLeavesThePeerDeaf(t *testing.T) {
 }
 
 // Echoes and replays, of whatever age, do not keep a session alive whose peer is
-// gone (R5).
+// gone (8.1 of docs/protocol.md).
 func TestScarReplaysKeepADeadPeerAlive(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		a, b := duo(t, Config{Wide: wide})
@@ -240,6 +241,7 @@ func TestScarPathThatSwallowsLargeDatagramsLooksAlive(t *testing.T) {
 
 // mavlink/MAVSDK#3106, AlexDarigan/wat#336: a few seconds of silence threw a
 // healthy link away, so the limit was raised, and the raised limit was not heeded.
+// P-8.2.2.
 func TestScarTimeoutOfAMinuteIsCutTo15Seconds(t *testing.T) {
 	for _, adaptive := range []bool{false, true} {
 		silent := simnet.Config{Delay: 20 * ms, Blackouts: []simnet.Window{{From: time.Second, To: 31 * time.Second}}}
@@ -283,6 +285,7 @@ func TestScarUrgentEventWaitsBehindABulkTransfer(t *testing.T) {
 
 // Haivision/srt#638, pedroSG94/RootEncoder#2199: a bound on retransmissions below
 // what the link loses starved the session. It becomes slower, and says so by Room.
+// P-17.1.1.
 func TestScarRateForCopiesBelowTheLossEndsTheSession(t *testing.T) {
 	for _, adaptive := range []bool{false, true} {
 		for seed := range uint64(6) {
@@ -301,7 +304,7 @@ func TestScarRateForCopiesBelowTheLossEndsTheSession(t *testing.T) {
 			require.NoError(t, s.Err())
 			st := s.Stats()
 			require.Greater(t, st.EventsDelivered, uint64(sent/3))
-			require.Less(t, st.EventsResent*108, uint64(1000*180+1000+180*108), "R8: and one a second")
+			require.Less(t, st.EventsResent*108, uint64(1000*180+1000+180*108), "and one a second")
 		}
 	}
 }
@@ -324,7 +327,7 @@ func TestScarQuietHeartbeatDelaysAcknowledgements(t *testing.T) {
 }
 
 // cBournhonesque/lightyear#1545, lsalzman/enet#194, MirrorNetworking/Mirror#894:
-// the round trip changes with the peer's tick. It is a limit (R4), said at RTT.
+// the round trip changes with the peer's tick. It is a limit (7.1 of docs/protocol.md), said at RTT.
 func TestScarRoundTripIncludesThePeersTick(t *testing.T) {
 	link := simnet.Config{Delay: 5 * ms}
 	p := newPair(t, 1, Config{Heartbeat: time.Second}, Config{Heartbeat: time.Second}, link, link)

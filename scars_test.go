@@ -396,6 +396,7 @@ func TestScarWaitingAcknowledgementComesAfterTheVerdict(t *testing.T) {
 
 // pion/sctp#104, fixed in #116: a chunk that was marked to be sent again and
 // then acknowledged was sent without its bytes.
+// P-6.4.4.
 func TestScarAcknowledgedBetweenDueAndSent(t *testing.T) {
 	var clock ManualClock
 	clock.Set(time.Unix(1000, 0))
@@ -465,6 +466,7 @@ func TestScarReorderedByManyCountsAsLost(t *testing.T) {
 
 // pmmp/RakLib#54: what was sent unreliably was sent again when it was lost, long
 // after it had a meaning.
+// P-6.2.1.
 func TestScarUnreliableDatagramIsSentAgain(t *testing.T) {
 	s := newScar(t, Config{Bundle: true, Adaptive: true})
 	for range 10 {
@@ -699,6 +701,7 @@ func TestScarBackoffOutlivesTheOutage(t *testing.T) {
 
 // cBournhonesque/lightyear#1164: packets of the connection before filled the new
 // one's replay protection, and its own were then taken for old.
+// P-2.1.6.
 func TestScarPacketsOfTheSessionBeforePoisonTheNext(t *testing.T) {
 	before := newScar(t, Config{Token: 1})
 	var old []byte

@@ -17,7 +17,7 @@ const (
 	// maxSealOverhead leaves room for events in the smallest datagram.
 	maxSealOverhead = 64
 	// maxSealed is how many datagrams one key seals, RFC 9001's limit for AES-GCM
-	// on datagrams of up to 2,048 bytes (appendix B.1): 51 days at 60 a second.
+	// on datagrams of up to 2,048 bytes (appendix B.1; P-11.4.1): 51 days at 60 a second.
 	// More would make a peer's data easier to tell from noise than the cipher
 	// promises; fewer would end sessions for nothing.
 	maxSealed = 1 << 28
@@ -27,7 +27,7 @@ const (
 	maxForged = 1 << 36
 )
 
-// sealing protects a session's datagrams (R13): it seals each under its number,
+// sealing protects a session's datagrams (chapter 11 of docs/protocol.md): it seals each under its number,
 // which is not on the wire, and opens each of the peer's at most once.
 type sealing struct {
 	sealer, opener         AEAD
@@ -55,7 +55,7 @@ func newSealing(cfg *Config) *sealing {
 }
 
 // seal seals the payload of the datagram that begins at start, in place as far as
-// there is room for the overhead.
+// there is room for the overhead (P-11.1.1).
 func (s *sealing) seal(out []byte, start int, number int64) []byte {
 	payload := start + int(s.header)
 	return s.sealer.Seal(out[:payload], numbered64(s.sealNonce, number), out[payload:], out[start:payload])
@@ -65,8 +65,9 @@ func (s *sealing) seal(out []byte, start int, number int64) []byte {
 func (s *sealing) least() int { return int(s.header) + int(s.overhead) }
 
 // open opens the payload of a datagram in place. The number of a datagram is the
-// one nearest to the newest opened. What was opened before, or is too old to tell,
-// is not even tried; what does not open leaves no trace.
+// one nearest to the newest opened (P-11.2.2). What was opened before, or is too old
+// to tell, is not even tried (P-11.3.1); what does not open leaves no trace
+// (P-11.3.2); what does is noted at once (P-11.3.3).
 func (s *sealing) open(datagram, payload []byte, seq uint16) (plain []byte, err error) {
 	number := s.newest + int64(int16(seq-uint16(s.newest)))
 	if arrival := s.opened.Classify(seq); number < 0 || arrival != Newest && arrival != Late {
@@ -81,7 +82,7 @@ func (s *sealing) open(datagram, payload []byte, seq uint16) (plain []byte, err 
 	return plain, nil
 }
 
-// numbered64 puts a datagram's number at the end of a nonce.
+// numbered64 puts a datagram's number at the end of a nonce (P-11.2.1).
 func numbered64(nonce []byte, number int64) []byte {
 	binary.BigEndian.PutUint64(nonce[len(nonce)-minNonce:], uint64(number))
 	return nonce

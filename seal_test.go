@@ -39,6 +39,7 @@ func sealedDuo(tb storyTB, cfg Config) (a, b *actor) {
 }
 
 // A sealed datagram is what AES-GCM makes of it, by hand.
+// P-11.1.1, P-11.2.1.
 func TestSealedDatagram(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := sealedDuo(t, Config{Wide: wide, Token: 77})
@@ -97,6 +98,7 @@ func (p *actor) refuseSealed(reason error, datagram []byte) {
 
 // Every bit of a datagram flipped, every length, and the longest garbage: refused
 // for the first thing that is wrong, and the true one is taken after all of that.
+// P-11.3.2.
 func TestEveryForgedBitAndLengthIsRefused(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		size := headerSize(wide)
@@ -142,6 +144,7 @@ func TestEveryForgedBitAndLengthIsRefused(t *testing.T) {
 
 // The order of checks: a datagram that has every fault is refused for the first,
 // and with each fault mended for the next.
+// P-2.3.2.
 func TestSealedOrderOfChecks(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		a, b := sealedDuo(t, Config{Wide: wide, Accept: func(Header, []byte) error { return errAcceptance }})
@@ -207,6 +210,7 @@ func (p *actor) flushOne(d time.Duration) *packet {
 
 // Each datagram is taken in at most once: what was taken in, withheld or refused
 // does not come again, whenever it is replayed.
+// P-11.2.2, P-11.3.1, P-11.3.3.
 func TestReplaysAreRefused(t *testing.T) {
 	verdict := error(nil)
 	a, b := sealedDuo(t, Config{Accept: func(Header, []byte) error { return verdict }})
@@ -261,6 +265,7 @@ func TestReplaysAreRefused(t *testing.T) {
 }
 
 // What comes back to its sender does not open.
+// P-2.1.6, P-11.1.2.
 func TestReflectionDoesNotOpen(t *testing.T) {
 	a, b := sealedDuo(t, Config{})
 	b.deliver(a.emitSealed(TypeInput, "x"))
@@ -270,6 +275,7 @@ func TestReflectionDoesNotOpen(t *testing.T) {
 }
 
 // A sealed session takes no bare datagram, and the other way round.
+// P-2.1.4.
 func TestSealedAndBareDoNotMix(t *testing.T) {
 	a, b := sealedDuo(t, Config{})
 	bare := a.enter("C", Config{})
@@ -280,6 +286,7 @@ func TestSealedAndBareDoNotMix(t *testing.T) {
 }
 
 // A datagram before the session's first cannot be.
+// P-11.2.2, P-11.3.1.
 func TestNoNumberIsNegative(t *testing.T) {
 	a, b := sealedDuo(t, Config{})
 	k := a.emitSealed(TypeInput, "0")
@@ -315,6 +322,7 @@ func (r *recorder) Open(dst, nonce, ciphertext, _ []byte) ([]byte, error) {
 
 // Two million datagrams of all kinds, through thirty wraps of the sequence: no
 // nonce twice, none left out.
+// P-11.1.2, P-11.2.1.
 func TestNoNonceIsUsedTwice(t *testing.T) {
 	total := uint64(2_000_000)
 	if testing.Short() {
@@ -359,6 +367,7 @@ func TestNoNonceIsUsedTwice(t *testing.T) {
 }
 
 // After 2²⁸ datagrams a key is at its end, whatever would be the next.
+// P-11.4.1.
 func TestKeyIsExhausted(t *testing.T) {
 	for name, next := range map[string]func(p *actor){
 		"AppendDatagram": func(p *actor) { p.emitFails(ErrKeyExhausted) },
@@ -444,6 +453,7 @@ func TestSealConfig(t *testing.T) {
 }
 
 // AEADs of other sizes of nonce, and one that does not work in place.
+// P-11.2.1.
 func TestSealWithOtherAEADs(t *testing.T) {
 	for _, sizes := range [][2]int{{12, 12}, {8, 24}, {24, 8}} {
 		y := newStory(t)

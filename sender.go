@@ -86,7 +86,7 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 
 // halfway reports whether the next datagram would be half of all sequences after
 // the newest one acknowledged: from there on an old acknowledgement might name a
-// datagram of a turn later, and count its events as delivered (R8).
+// datagram of a turn later, and count its events as delivered (P-3.1.4).
 func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
 
 // copyDue reports whether a further copy of an event is due and may be sent; the
@@ -310,7 +310,7 @@ func (s *sender) nextProactive(cursor *cursor, far bool) int64 {
 }
 
 // waitsSince returns since when the oldest undelivered event has been both the
-// oldest and on the wire (R8).
+// oldest and on the wire (P-8.2.1).
 func (s *sender) waitsSince() (since int64, ok bool) {
 	o := &s.outbox
 	if o.base == o.fresh {
@@ -354,7 +354,7 @@ func (l *packing) narrow(e *pending) (ok bool) {
 
 // appendEvents appends a list of the events that were collected, and of new ones, at
 // most limit bytes, as carried by the datagram seq: lowest id first, up to the first
-// that does not fit, or nothing if none is due and fits. A datagram whose outcome is
+// that does not fit, or nothing if none is due and fits (P-6.4.2). A datagram whose outcome is
 // known, or that was never numbered, carries nothing; nor does one that has a list
 // already when another datagram got one since.
 func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
@@ -394,7 +394,7 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 }
 
 // appendCopies adds the further copies that are due, and reports whether all of them
-// found room.
+// found room. All count as sent now (P-6.4.4).
 func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 	o := &s.outbox
 	for s.copyDue() {

@@ -12,6 +12,7 @@ import (
 
 // One scenario from every edge of sequences and ids: loss, reordering, a
 // duplicate and resends, in both directions of the wrap.
+// P-5.2.1.
 func TestSameStoryFromEveryStart(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, seq := range edges {
@@ -54,9 +55,10 @@ func TestSameStoryFromEveryStart(t *testing.T) {
 	})
 }
 
-// --- R1, the sender: a span, not a count
+// --- 5.2, the sender: a span, not a count
 
-// Fault: a straggler outside the id window is lost in silence (R1).
+// Fault: a straggler outside the id window is lost in silence (18.8 of docs/protocol.md).
+// P-5.2.2.
 func TestEventOutsideTheSpanWaitsForTheStraggler(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, id := range edges {
@@ -117,6 +119,7 @@ func TestListHoldsAtMost255Events(t *testing.T) {
 	}
 }
 
+// P-5.2.2.
 func TestOnlyIdsBelowOldestUndeliveredPlus256AreSent(t *testing.T) {
 	p := solo(t, Config{Backlog: 1000})
 	p.sendN(1000, 0)
@@ -138,6 +141,7 @@ func TestOnlyIdsBelowOldestUndeliveredPlus256AreSent(t *testing.T) {
 	require.EqualValues(t, 256, ids[0])
 }
 
+// P-6.4.3.
 func TestWaitingEventsGoOutInTheOrderOfTheirIds(t *testing.T) {
 	a, b := duo(t, Config{Backlog: 500})
 	for i := range 700 {
@@ -152,6 +156,7 @@ func TestWaitingEventsGoOutInTheOrderOfTheirIds(t *testing.T) {
 	drop(append(slices.Clone(a.flying), b.flying...)...)
 }
 
+// P-5.2.3.
 func TestSendBeyondTheCapEndsTheSessionAndQueuesNothing(t *testing.T) {
 	for _, backlog := range []int{0, 1, 1000, 65024} {
 		p := solo(t, Config{Backlog: backlog})
@@ -167,6 +172,7 @@ func TestSendBeyondTheCapEndsTheSessionAndQueuesNothing(t *testing.T) {
 }
 
 // The cap is on the count: behind a straggler up to 255 events may wait.
+// P-5.2.3.
 func TestBacklogOfZeroLetsEventsWaitBehindAStraggler(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("straggler")
@@ -181,6 +187,7 @@ func TestBacklogOfZeroLetsEventsWaitBehindAStraggler(t *testing.T) {
 }
 
 // Resends by the clock alone, and the edge of the delay.
+// P-5.2.4.
 func TestEventIsResentEach100msInSilence(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -216,6 +223,7 @@ func TestEventIsResentEach100msInSilence(t *testing.T) {
 	})
 }
 
+// P-6.4.1, P-6.4.4.
 func TestResendIsDueAtExactly100msSinceThatEventWasLastSent(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("0")
@@ -242,6 +250,7 @@ func TestResendIsDueAtExactly100msSinceThatEventWasLastSent(t *testing.T) {
 }
 
 // A resend has the bytes of the first send.
+// P-5.2.1.
 func TestSendCopies(t *testing.T) {
 	p := solo(t, Config{})
 	buf := []byte("original")
@@ -336,7 +345,7 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 	})
 }
 
-// --- R4: RTT
+// --- 7.1: round trips
 
 // A run of copies that the cursor of resends has passed must not grow: the copy
 // added to it would never come due again. It takes a budget that holds back the
@@ -391,6 +400,7 @@ func TestCopyAddedToAPassedRunIsResent(t *testing.T) {
 
 // A list ends before the first event that does not fit: what comes after it, be it
 // new and small, waits.
+// P-6.4.2.
 func TestListEndsAtTheFirstEventThatDoesNotFit(t *testing.T) {
 	c, clock := newChannel(t, Config{})
 	list := func(size int) (ids []uint16) {

@@ -103,7 +103,7 @@ func (s *sentLog) mayForgetOldest() bool {
 	return *s.stamps.At(s.first)&outcomeMask == delivered
 }
 
-// add numbers a datagram. It forgets the oldest if there is no room.
+// add numbers a datagram (P-3.1.1). It forgets the oldest if there is no room.
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
 	if s.full() {
 		s.forgetOldest()

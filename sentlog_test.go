@@ -47,7 +47,7 @@ func TestSequencesThatShareAnIndexAreToldApart(t *testing.T) {
 	require.False(t, ok && s.remembered(n), "65500 was never sent")
 }
 
-// R12: neither 32767 ahead nor 32768 away is a sequence sent.
+// Neither 32767 ahead nor 32768 away is a sequence sent.
 func TestAckFromTheFarHalfIsNone(t *testing.T) {
 	s := sentSoFar(60)
 	for _, seq := range []uint16{60, 32826, 32827} {
@@ -56,6 +56,7 @@ func TestAckFromTheFarHalfIsNone(t *testing.T) {
 	}
 }
 
+// P-3.1.1.
 func TestNumbersBeginAtZeroAndWrapOnTheWireOnly(t *testing.T) {
 	s := sentSoFar(0)
 	require.Equal(t, uint16(0), s.add(TypeInput, 0))
@@ -124,6 +125,7 @@ func TestLogOfAcknowledgedDatagramsStaysSmall(t *testing.T) {
 // An acknowledgement that comes later than the verdict must still find its
 // datagram while it carries undelivered events, or nothing is ever delivered on a
 // path that is that slow.
+// P-4.2.6.
 func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 	const sentAt = 5_000
 	for _, tc := range []struct {

@@ -45,7 +45,7 @@ func NewSession(cfg Config) (*Session, error) {
 // Receive does not keep datagram, but what it returns is part of it, and valid
 // until the next Receive. A sealed session opens it in place, and so overwrites it,
 // after ErrForged too. Call AppendDue after each Receive: otherwise a burst could
-// outrun the acknowledgements.
+// outrun the acknowledgements (P-6.1.2).
 //
 // A Disconnect ends the session: Receive returns nil, Err returns ErrPeerLeft.
 func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
@@ -54,7 +54,7 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 		return Incoming{}, s.channel.err
 	}
 	payload, err := in.parse(datagram)
-	if err != nil || datagram[0] != s.format || in.Token != s.token {
+	if err != nil || datagram[0] != s.format || in.Token != s.token { // P-2.1.4, P-2.1.5
 		s.channel.receiver.stats.Rejected++
 		return Incoming{}, s.refusal(datagram, err)
 	}
@@ -66,10 +66,10 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	if err := s.channel.receive(&in, payload, len(datagram), now); err != nil {
 		return Incoming{}, err
 	}
-	if in.Arrival == Newest || in.Arrival == Late { // else an echo would keep a session alive (R5)
+	if in.Arrival == Newest || in.Arrival == Late { // else an echo would keep a session alive (P-8.1.1)
 		s.live.heardAt = now
 	}
-	if in.Type == TypeDisconnect && in.Arrival == Newest {
+	if in.Type == TypeDisconnect && in.Arrival == Newest { // as a true one always is (P-8.4.4), and after its acknowledgements (P-2.3.6)
 		s.channel.end(ErrPeerLeft)
 	} else if s.live.drained(s.InFlight()) {
 		s.leave(now)
@@ -79,7 +79,7 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 
 // refusal returns the error for a datagram that is not of this session, err
 // being what its header alone gave rise to. Another format is refused as such
-// before anything else is said of it, but for its size.
+// before anything else is said of it, but for its size (P-2.3.2).
 func (s *Session) refusal(datagram []byte, err error) error {
 	switch n := len(datagram); {
 	case n < HeaderSize || n > MaxDatagramSize:
@@ -132,9 +132,9 @@ func (s *Session) Send(event []byte) (id uint16, err error) {
 // AppendDatagram appends a datagram of the application's to dst, for the caller
 // to send, and returns its sequence. The type is 1 to 4 or 16 to 255, else
 // ErrReservedType; the payload is at most MaxPayload bytes, else
-// ErrDatagramTooLarge; once the session was closed or has ended, the error is the
-// reason. On an error dst comes back as it was. The payload must not lie in dst's
-// spare capacity.
+// ErrDatagramTooLarge; once the session was closed or has ended, which this call may
+// find (ErrStalled, ErrKeyExhausted), the error is the reason (P-2.2.4). On an error
+// dst comes back as it was. The payload must not lie in dst's spare capacity.
 func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte, seq uint16, err error) {
 	now := s.time.read()
 	if err := s.closed(); err != nil {
@@ -149,17 +149,17 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if s.exhausted() {
 		return dst, 0, s.channel.err
 	}
-	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server looks for a Connect from strangers (R12)
+	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server looks for a Connect from strangers (P-10.1.6)
 	if carries {
 		s.channel.carrierSent(now)
 	}
 	var h Header
-	s.assign(&h, t, now)
+	s.assign(&h, t, now) // once and never again (P-6.2.1)
 	limit := s.maxPayload - len(payload) - bundleOverhead
 	if !carries || !s.channel.sender.fits(limit, bundle, now) {
 		return s.finish(dst, append(h.appendTo(dst), payload...)), h.Sequence, nil
 	}
-	h.Type = TypeBundle
+	h.Type = TypeBundle // P-10.1.4
 	out = append(h.appendTo(dst), byte(t))
 	out = s.channel.appendEvents(out, h.Sequence, limit, bundle, now)
 	return s.finish(dst, append(out, payload...)), h.Sequence, nil
@@ -168,7 +168,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 // AppendDue appends the next datagram that is due to dst: events, a heartbeat,
 // or after Close what is still to be said. It is not ok if none is due, and dst
 // comes back as it was. It is here that a session finds out that it has timed out
-// or stalled: after a pause hand in what has arrived first.
+// or stalled: after a pause hand in what has arrived first (P-6.1.4).
 //
 // Due is the loop over it. One by hand must end by itself where writing is slow,
 // or what comes due while it writes keeps it from what has arrived:
@@ -185,9 +185,10 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	return s.appendDue(dst, now, now)
 }
 
-// appendDue appends the next datagram of what was due at asOf, sent now.
+// appendDue appends the next datagram of what was due at asOf, sent now: the first of
+// what P-6.1.1 names, Event datagrams as long as events are due (P-6.4.3).
 func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
-	if asOf < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
+	if now < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
 		return dst, false
 	}
 	s.channel.sender.judge(now)
@@ -216,7 +217,7 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 	return s.appendEmpty(dst, TypeHeartbeat, now), true
 }
 
-// dueAt returns when something will be due, if nothing comes up until then.
+// dueAt returns when something will be due, if nothing comes up until then (P-6.6.1).
 func (s *Session) dueAt() int64 {
 	at := min(s.live.timesOutAt(), s.stallsAt(), s.live.beatsAt())
 	if s.live.draining {
@@ -233,7 +234,7 @@ func (s *Session) dueAt() int64 {
 
 // appendFarewell appends what a closed session still sends: events that were
 // never sent, as far as the span allows, then the Disconnects. After the last
-// the session ends.
+// the session ends (P-8.4.2).
 func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
@@ -300,7 +301,7 @@ func (s *Session) finish(dst, out []byte) []byte {
 //
 // What is due is decided by the time at which the loop begins, so that it ends
 // however slow writing is; each datagram is sent at the time at which it is asked
-// for. An event that is sent inside the loop may still go in it.
+// for. An event that is sent inside the loop may still go in it (P-6.1.3).
 func (s *Session) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		asOf := s.time.read()
@@ -357,13 +358,13 @@ func (s *Session) Shutdown(patience time.Duration) {
 	if s.channel.err != nil || s.live.leaving {
 		return
 	}
-	if s.live.drain(now, patience); s.live.drained(s.InFlight()) || patience <= 0 {
+	if s.live.drain(now, patience); s.live.drained(s.InFlight()) {
 		s.leave(now)
 	}
 	s.channel.quietUntil = min(s.channel.quietUntil, s.live.leaveBy)
 }
 
-// leave begins the farewell.
+// leave begins the farewell, in which nothing is sent again (P-8.4.1, P-8.4.3).
 func (s *Session) leave(now int64) {
 	s.live.leave(now)
 	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
@@ -399,7 +400,7 @@ func (s *Session) Undelivered() iter.Seq[Event] {
 func (s *Session) Err() error { return s.channel.err }
 
 // RTT returns the smoothed round trip time (RFC 6298); 0 before the first
-// sample.
+// sample. It includes the peer's wait for its next datagram, up to a tick.
 func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
 
 // MaxPayload returns how many bytes an application datagram may carry.

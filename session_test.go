@@ -17,6 +17,7 @@ import (
 
 // --- the configuration
 
+// P-5.2.5, P-17.1.3.
 func TestConfigNamesTheFieldAndValueItRefuses(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	for _, c := range []struct {
@@ -64,6 +65,7 @@ func TestConfigNamesTheFieldAndValueItRefuses(t *testing.T) {
 	}
 }
 
+// P-1.1.3.
 func TestHugeDurationsSaturate(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	p := solo(t, Config{Heartbeat: longest - 1, Timeout: longest, ResendDelay: longest, LossDelay: longest, StallTimeout: longest, Outcomes: true})
@@ -95,8 +97,9 @@ func TestTheCallersConfigIsNotWrittenTo(t *testing.T) {
 	require.Equal(t, Config{Token: 7}, cfg)
 }
 
-// --- R2: all or nothing
+// --- 2.3: all or nothing
 
+// P-2.3.1.
 func TestRefusedDatagramChangesNothingButACounter(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		var refusal error
@@ -175,6 +178,7 @@ func TestBadDatagramFarAheadDoesNotPoisonTheTracker(t *testing.T) {
 	})
 }
 
+// P-2.1.5, P-2.3.2.
 func TestChecksComeInTheirOrder(t *testing.T) {
 	asked := 0
 	p := solo(t, Config{Token: 1, Wide: true, Accept: func(Header, []byte) error { asked++; return errors.New("no") }})
@@ -201,6 +205,7 @@ func TestChecksComeInTheirOrder(t *testing.T) {
 	require.Equal(t, 1, asked)
 }
 
+// P-2.3.4.
 func TestFramingIsCheckedOfEveryArrivalTheWindowOfNewOnes(t *testing.T) {
 	p := solo(t, Config{})
 	p.foreign = 100
@@ -213,6 +218,7 @@ func TestFramingIsCheckedOfEveryArrivalTheWindowOfNewOnes(t *testing.T) {
 	p.wantNoEvents()
 }
 
+// P-2.3.5.
 func TestAcceptIsAskedAboutNewestAndLateOnly(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		var asked []uint16
@@ -254,6 +260,7 @@ func TestRejectionMatchesItsCause(t *testing.T) {
 }
 
 // A withheld datagram is sound: it must only not be acknowledged.
+// P-2.3.5.
 func TestWithheldDatagramIsReadButNotAcknowledged(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		answer := fmt.Errorf("no baseline: %w", ErrWithhold)
@@ -295,9 +302,10 @@ func TestWithheldDatagramIsReadButNotAcknowledged(t *testing.T) {
 	})
 }
 
-// --- R5: time
+// --- 6.3 and 8.1: time
 
 // Fault: a deadline sampled on a coarse tick.
+// P-1.1.2, P-6.3.1.
 func TestHeartbeatIsDueAtExactlyItsTime(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -319,6 +327,7 @@ func TestHeartbeatIsDueAtExactlyItsTime(t *testing.T) {
 	})
 }
 
+// P-6.3.1.
 func TestAnyDatagramPutsTheHeartbeatOff(t *testing.T) {
 	p := solo(t, Config{})
 	p.sleep(20 * ms)
@@ -336,6 +345,7 @@ func TestAnyDatagramPutsTheHeartbeatOff(t *testing.T) {
 }
 
 // A side that never sent must start by itself.
+// P-6.3.1.
 func TestFirstHeartbeatNeedsNoDatagramBefore(t *testing.T) {
 	p := solo(t, Config{})
 	p.advance(50 * ms)
@@ -404,6 +414,7 @@ func TestCustomDelaysHold(t *testing.T) {
 	p.wantErr(ErrTimeout)
 }
 
+// P-1.1.2, P-8.1.1.
 func TestTimeoutIsInclusiveAndCountsFromTheStart(t *testing.T) {
 	p := solo(t, Config{})
 	p.sleepUntil(5*time.Second - 1)
@@ -414,8 +425,9 @@ func TestTimeoutIsInclusiveAndCountsFromTheStart(t *testing.T) {
 	p.wantErr(ErrTimeout)
 }
 
-// R5: a live peer always sends newer ones; what does not move forward is an echo
+// A live peer always sends newer ones; what does not move forward is an echo
 // or a replay, and its acknowledgements are read nevertheless.
+// P-8.1.1.
 func TestEchoDoesNotRenewTheTimeout(t *testing.T) {
 	for arrival, seq := range map[Arrival]uint16{Duplicate: 0, Stale: 50000} {
 		t.Run(arrival.String(), func(t *testing.T) {
@@ -437,6 +449,7 @@ func TestEchoDoesNotRenewTheTimeout(t *testing.T) {
 }
 
 // Whatever is Newest or Late keeps the session, whatever its type.
+// P-8.1.1.
 func TestWhatMovesForwardRenewsTheTimeout(t *testing.T) {
 	for name, hear := range map[string]func(p *actor){
 		"Event":     func(p *actor) { p.hear(TypeEvent, eventList(Event{p.foreign, nil})...) },
@@ -476,6 +489,7 @@ func TestInvalidDatagramsDoNotKeepASessionAlive(t *testing.T) {
 }
 
 // Only AppendDue finds the timeout: what was waiting is handed in first.
+// P-6.1.4.
 func TestDatagramHandedInLateRevivesTheSession(t *testing.T) {
 	p := solo(t, Config{})
 	p.sleep(6 * time.Second)
@@ -506,6 +520,7 @@ func TestPauseOfTheCallerIsNoTimeout(t *testing.T) {
 }
 
 // One step back must not underflow.
+// P-1.1.1.
 func TestClockThatStepsBackFiresNothing(t *testing.T) {
 	for _, back := range []time.Duration{time.Nanosecond, ms, time.Hour, 100 * 365 * 24 * time.Hour} {
 		p := solo(t, Config{})
@@ -548,7 +563,8 @@ func TestClockThatIsSetForwardFiresNothing(t *testing.T) {
 }
 
 // PollInterval: early when the next poll would be late, never before P/2.
-func TestPollIntervalMovesHeartbeatsAsR5Says(t *testing.T) {
+// P-6.3.2.
+func TestPollIntervalMovesHeartbeatsEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		heartbeat := time.Duration(rapid.Int64Range(1, 1000).Draw(rt, "heartbeat"))
 		poll := time.Duration(rapid.OneOf(rapid.Int64Range(0, 3*int64(heartbeat)), rapid.Just[int64](math.MaxInt64)).Draw(rt, "P"))
@@ -607,6 +623,7 @@ func TestPollIntervalMovesHeartbeatsOnly(t *testing.T) {
 }
 
 // Deadline is the earliest of them, exact, after any history.
+// P-6.6.1.
 func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := Config{
@@ -715,7 +732,7 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 	})
 }
 
-// R5: AppendDue does nothing at Deadline − 1 ns. With EventRate, a due event
+// AppendDue does nothing at Deadline − 1 ns. With EventRate, a due event
 // that the budget holds back hides a lower, smaller one that comes due earlier.
 func TestDeadlineIsExactWithEventRate(t *testing.T) {
 	p := solo(t, Config{EventRate: 100, Heartbeat: 4 * time.Second})
@@ -737,8 +754,9 @@ func TestDeadlineIsExactWithEventRate(t *testing.T) {
 	}
 }
 
-// --- R6: AppendDue
+// --- 6.1: AppendDue
 
+// P-6.1.1.
 func TestTimeoutAndStallComeBeforeAnythingElse(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("due", "due")
@@ -764,6 +782,7 @@ func TestTimeoutAndStallComeBeforeAnythingElse(t *testing.T) {
 	p.wantErr(ErrStalled)
 }
 
+// P-6.1.1, P-6.4.3.
 func TestEventsComeBeforeTheHeartbeatLowestIdFirst(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -783,6 +802,7 @@ func TestEventsComeBeforeTheHeartbeatLowestIdFirst(t *testing.T) {
 }
 
 // Fault: a message that can never fit blocks everything.
+// P-5.1.2.
 func TestLargestEventFillsADatagramAndALargerOneIsRefused(t *testing.T) {
 	for wide, largest := range map[bool]int{false: 1177, true: 1173} {
 		p := solo(t, Config{Wide: wide})
@@ -797,6 +817,7 @@ func TestLargestEventFillsADatagramAndALargerOneIsRefused(t *testing.T) {
 	}
 }
 
+// P-6.4.2.
 func TestDatagramIsFilledUntilTheFirstDueEventThatDoesNotFit(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -810,6 +831,7 @@ func TestDatagramIsFilledUntilTheFirstDueEventThatDoesNotFit(t *testing.T) {
 	})
 }
 
+// P-6.4.2.
 func TestDatagramHoldsAtMost255Events(t *testing.T) {
 	p := solo(t, Config{})
 	p.sendN(256, 0)
@@ -817,6 +839,7 @@ func TestDatagramHoldsAtMost255Events(t *testing.T) {
 	p.wantEventsOut(255)
 }
 
+// P-6.3.3.
 func TestBurstIsAcknowledgedAfter32Datagrams64Wide(t *testing.T) {
 	for wide, burst := range map[bool]int{false: 32, true: 64} {
 		p := solo(t, Config{Wide: wide, Accept: func(h Header, _ []byte) error {
@@ -859,7 +882,8 @@ func TestBurstIsAcknowledgedAfter32Datagrams64Wide(t *testing.T) {
 	}
 }
 
-// R6's own figure: 256 large events, flushed after every Receive.
+// 256 large events, flushed after every Receive.
+// P-6.1.2.
 func TestBurstOfLargeEventsNeedsNoResend(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
@@ -902,6 +926,7 @@ type readings struct {
 func (c *readings) Now() time.Time { c.n++; return c.ManualClock.Now() }
 
 // I4: one reading per call; getters read none.
+// P-1.1.1.
 func TestEveryCallReadsTheClockOnceAndGettersNever(t *testing.T) {
 	clock := new(readings)
 	s, err := NewSession(Config{Clock: clock, Outcomes: true})
@@ -960,9 +985,10 @@ func TestErrDoesNotFindTheTimeoutItself(t *testing.T) {
 	p.wantErr(ErrTimeout)
 }
 
-// --- R7: leaving and ending
+// --- 8.4: leaving and ending
 
 // Fault: what was queued just before the disconnect never arrived.
+// P-8.4.2, P-8.4.5.
 func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
@@ -995,6 +1021,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 	})
 }
 
+// P-8.4.1.
 func TestCloseStopsResendsHeartbeatTimeoutAndStall(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, pause := range []time.Duration{0, 100 * ms, 6 * time.Second, time.Hour} {
@@ -1028,6 +1055,7 @@ func TestCloseStopsResendsHeartbeatTimeoutAndStall(t *testing.T) {
 }
 
 // From Close on there is no resend, not even in the company of fresh events.
+// P-8.4.3.
 func TestFarewellCarriesFreshEventsOnly(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("resend")
@@ -1056,6 +1084,7 @@ func b2i(b bool) int {
 	return 0
 }
 
+// P-8.4.2.
 func TestFarewellSendsOnlyEventsInsideTheSpan(t *testing.T) {
 	p := solo(t, Config{Backlog: 400})
 	p.sendN(600, 0)
@@ -1075,6 +1104,7 @@ func TestFarewellSendsOnlyEventsInsideTheSpan(t *testing.T) {
 	p.wantInFlight(344)
 }
 
+// P-8.4.1.
 func TestClosedSessionStillReceives(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -1104,6 +1134,7 @@ func TestClosedSessionStillReceives(t *testing.T) {
 }
 
 // The repeat of a control message must not be a new event.
+// P-8.4.4.
 func TestFirstNewestDisconnectEndsTheSessionOnce(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -1124,6 +1155,7 @@ func TestFirstNewestDisconnectEndsTheSessionOnce(t *testing.T) {
 	})
 }
 
+// P-8.4.4.
 func TestDisconnectThatIsNotNewestOnlyHasItsAcknowledgementsRead(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("0")
@@ -1141,6 +1173,7 @@ func TestDisconnectThatIsNotNewestOnlyHasItsAcknowledgementsRead(t *testing.T) {
 }
 
 // The calls of a session that has ended, for each reason.
+// P-8.5.1.
 func TestEndedSessionAnswersEveryCallWithTheReason(t *testing.T) {
 	for reason, end := range map[error]func(p *actor){
 		ErrTimeout: func(p *actor) { p.sleep(6 * time.Second); p.wantNothing() },
@@ -1274,9 +1307,10 @@ func TestDueBreaksOffAndGoesOn(t *testing.T) {
 	p.wantNothing()
 }
 
-// --- R8: stall
+// --- 8.2: stall
 
 // Fault: the connection looks fine, events never get through.
+// P-8.2.1, P-8.2.2.
 func TestOldestEventThatWaitsTooLongEndsTheSession(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, off := range []bool{false, true} {
@@ -1312,6 +1346,7 @@ func TestOldestEventThatWaitsTooLongEndsTheSession(t *testing.T) {
 	})
 }
 
+// P-8.2.1.
 func TestStallGoesByTheOldestUndeliveredEvent(t *testing.T) {
 	p := solo(t, Config{ResendDelay: time.Minute})
 	p.send("first")
@@ -1337,6 +1372,7 @@ func TestStallGoesByTheOldestUndeliveredEvent(t *testing.T) {
 	p.wantErr(ErrStalled)
 }
 
+// P-8.2.1.
 func TestEventThatWasNeverSentDoesNotStall(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("queued by a caller who sleeps")
@@ -1346,8 +1382,24 @@ func TestEventThatWasNeverSentDoesNotStall(t *testing.T) {
 	p.wantAlive()
 }
 
+// The oldest event is stalled however many newer ones are delivered meanwhile.
+func TestNewerDeliveriesDoNotPutOffTheStall(t *testing.T) {
+	p := solo(t, Config{StallTimeout: 500 * ms, ResendDelay: time.Hour})
+	for id := range uint16(2) {
+		p.send("x")
+		p.wantEventsOut(id)
+	}
+	p.sleep(400 * ms)
+	p.ack(1, 0)
+	p.wantInFlight(1)
+	p.sleep(100 * ms)
+	p.wantNothing()
+	p.wantErr(ErrStalled)
+}
+
 // --- fine print
 
+// P-2.2.4.
 func TestAppendDatagramTakesTheApplicationsTypesOnly(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
@@ -1365,6 +1417,7 @@ func TestAppendDatagramTakesTheApplicationsTypesOnly(t *testing.T) {
 	})
 }
 
+// P-2.2.4.
 func TestAppendDatagramTakesWhatFits(t *testing.T) {
 	for wide, fits := range map[bool]int{false: 1182, true: 1178} {
 		p := solo(t, Config{Wide: wide})
@@ -1379,6 +1432,7 @@ func TestAppendDatagramTakesWhatFits(t *testing.T) {
 	}
 }
 
+// P-5.2.3.
 func TestSendChecksTheSizeBeforeTheCap(t *testing.T) {
 	p := solo(t, Config{MaxEvent: 10})
 	p.sendN(256, 10)
@@ -1392,6 +1446,7 @@ func TestSendChecksTheSizeBeforeTheCap(t *testing.T) {
 	p.wantInFlight(256)
 }
 
+// P-2.2.2.
 func TestEmptyApplicationPayloadIsEmptyNotNil(t *testing.T) {
 	a, b := duo(t, Config{})
 	in := b.deliver(a.emit(TypeSnapshot))
@@ -1432,6 +1487,7 @@ func TestStatsCountEachThingOnce(t *testing.T) {
 func got0(p *actor) time.Duration { return p.s.RTT() }
 
 // AcksOutrun: the peer's datagrams that left the window before we sent.
+// P-6.1.2.
 func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
 	for wide, window := range map[bool]int{false: 33, true: 65} {
 		p := solo(t, Config{Wide: wide})
@@ -1465,7 +1521,7 @@ func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
 
 // --- long runs
 
-// The 15 s of play that R1 speaks of, through a storm.
+// The 15 s of play that a span is for, through a storm.
 func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, ordered := range []bool{false, true} {
@@ -1625,6 +1681,7 @@ func TestLookWithNothingToJudgeIsTheLastForAWhile(t *testing.T) {
 }
 
 // However long it is, within what a datagram may have.
+// P-2.1.4.
 func TestOtherFormIsRefusedAtEveryLength(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})

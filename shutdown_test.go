@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// R7: Shutdown waits until everything is delivered, and goes on resending
+// Shutdown waits until everything is delivered, and goes on resending
 // meanwhile.
+// P-8.4.6.
 func TestShutdownLeavesOnceAllIsDelivered(t *testing.T) {
 	a, b := duo(t, Config{})
 	a.send("one", "two")
@@ -53,6 +54,7 @@ func TestShutdownOfNothingIsClose(t *testing.T) {
 	}
 }
 
+// P-8.4.6.
 func TestShutdownLosesPatience(t *testing.T) {
 	a := solo(t, Config{ResendDelay: time.Hour, Heartbeat: time.Second})
 	a.sendN(300-44, 1) // more than one list
@@ -115,6 +117,23 @@ func TestCloseEndsTheWait(t *testing.T) {
 	a.wantErr(ErrClosed)
 	a.s.Shutdown(time.Hour)
 	a.wantErr(ErrClosed)
+}
+
+// A session that has nothing to do for long notices that its patience ends before.
+func TestShutdownShorterThanTheSilence(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		a := solo(t, Config{})
+		a.send("x")
+		a.flush()
+		a.s.Shutdown(10 * ms)
+		if flushed {
+			a.wantNothing()
+		}
+		a.wantDeadline(10 * ms)
+		a.sleep(10 * ms)
+		require.Len(t, a.flush(), 3, "Disconnects")
+		a.wantErr(ErrClosed)
+	}
 }
 
 // A Disconnect of the peer's ends a session that waits, and says so.

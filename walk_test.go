@@ -106,7 +106,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 		e.m = newModel(cfg, start, wc.seqs[i], wc.seqs[1-i], wc.events[i], wc.events[1-i])
 		e.m.remembers = func(number int64) bool {
 			known := s.channel.sender.log.remembered(number)
-			// R9: it has to be while it has no fate, or less than 256 newer ones; a
+			// 4.2: it has to be while it has no fate, or less than 256 newer ones; a
 			// delivered one has nothing to tell any more.
 			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
 				t.Fatalf("datagram %d is forgotten", number)
@@ -245,7 +245,7 @@ func (w *walk) slowly(i int, writing time.Duration) {
 	for datagram := range e.s.Due(buf[:]) {
 		w.reads(e, "Due", 1)
 		if n++; n > 400 {
-			w.fatalf("R6: Due does not end")
+			w.fatalf("Due does not end")
 		}
 		if asOf < 0 {
 			asOf = e.m.now
@@ -266,6 +266,10 @@ func (w *walk) went(i int, out []byte, ok bool, asOf int64) bool {
 	e := w.ends[i]
 	if e.m.cfg.Adaptive {
 		w.follow(i, out)
+	}
+	if e.m.cfg.Adaptive && !ok && e.s.Err() == ErrStalled && e.m.err == nil {
+		e.m.judge()
+		e.m.halfway() // a copy was due, if there is no other reason
 	}
 	want, wantOK := e.m.due(asOf)
 	if ok != wantOK || !bytes.Equal(out, want) {
@@ -289,9 +293,6 @@ func (w *walk) follow(i int, out []byte) {
 	m := w.ends[i].m
 	m.follow = []int{}
 	if len(out) == 0 {
-		if w.ends[i].s.Err() == ErrStalled {
-			m.halfway() // a copy was due, if there is no other reason
-		}
 		return
 	}
 	n := m.headerSize()
@@ -516,7 +517,7 @@ func (w *walk) check() {
 		}
 		w.undelivered(i)
 		if z := e.s.sealing; z != nil && (z.newest != m.window.newest || !m.window.is(&z.opened)) {
-			w.fatalf("R13: the replay window of %d is %d, %+v, want %+v", i, z.newest, z.opened, m.window)
+			w.fatalf("the replay window of %d is %d, %+v, want %+v", i, z.newest, z.opened, m.window)
 		}
 		if e.s.RTT() != time.Duration(m.srtt) {
 			w.fatalf("RTT of %d = %v, want %v", i, e.s.RTT(), time.Duration(m.srtt))

@@ -27,7 +27,8 @@ import (
 // bounds how much is sent: the enumeration ends when no step leads to a new state,
 // and has then seen runs of every length, with wraps as many as there can be.
 // Assumed is what the protocol's times give: no datagram is overtaken by half of
-// the sequences there are, and at some time one arrives before as many are sent.
+// the sequences there are. A sealed world does not assume it of those that carry
+// events: there they come later than a turn, and again, and may be withheld.
 
 // world says how large a world is.
 type world struct {
@@ -36,9 +37,12 @@ type world struct {
 	list   int // events in a datagram at most
 	there  int // datagrams under way at most
 	back   int // acknowledgements under way at most
+	sealed bool
 
 	// What TestSmallWorldsNotice spoils.
 	byCount, forgets bool
+	endless          bool // sending goes on without acknowledgements
+	noWindow, byHalf bool // sealed: replays are not looked for; a number is what the sequence says within a turn
 	bitShift         int64
 	patience         int8 // a flight that is older is lost; 0: half of the sequences
 }
@@ -51,6 +55,11 @@ type worldState struct {
 	sent, delivered uint16 // of these
 	log             [4]worldDatagram
 
+	top int8 // the newest that the sender knows to have arrived
+
+	opened int8   // sealed: the newest opened
+	was    uint16 // and which before it, as in took
+	ever   uint16 // what really was opened; bit n: n + 1 before the next
 	newest int8   // the receiver's tracker
 	took   uint16 // bit n: newest − n was received
 	base   int8   // the receiver's window
@@ -94,7 +103,7 @@ func (w world) explore() (states int, err error) {
 		}
 	}()
 	var start worldState
-	start.newest = -1
+	start.newest, start.top, start.opened = -1, -1, -1
 	start.handed = 1<<worldPast - 1
 	seen := map[worldState]struct{}{start: {}}
 	queue := []worldState{start}
@@ -131,7 +140,7 @@ func (w world) steps(s worldState, yield func(worldState)) {
 		next.count++
 		yield(next)
 	}
-	if int64(-s.newest) < w.sizes.seqs/2 { // else silence would end the session
+	if w.maySend(&s) {
 		w.emissions(&s, func(events [2]int8) {
 			next := s
 			if w.emit(&next, events) {
@@ -141,11 +150,16 @@ func (w world) steps(s worldState, yield func(worldState)) {
 	}
 	for k := range w.there {
 		if s.there[k].exists {
-			next := s
-			w.arriveThere(&next, k)
-			yield(next) // and comes again
-			next.there[k] = worldFlight{}
-			yield(next)
+			for _, withheld := range []bool{false, true} {
+				if withheld && !w.sealed {
+					continue
+				}
+				next := s
+				w.arriveThere(&next, k, withheld)
+				yield(next) // and comes again
+				next.there[k] = worldFlight{}
+				yield(next)
+			}
 			lost := s
 			lost.there[k] = worldFlight{}
 			yield(lost)
@@ -167,6 +181,16 @@ func (w world) steps(s worldState, yield func(worldState)) {
 	if w.answer(&next) {
 		yield(next)
 	}
+}
+
+// maySend reports whether another datagram may be sent: not half of the sequences
+// after the newest one that was acknowledged, where the session ends.
+func (w world) maySend(s *worldState) bool {
+	most := w.sizes.seqs / 2
+	if w.endless {
+		most = 2 * w.sizes.seqs
+	}
+	return int64(-s.top) < most
 }
 
 // capacity is how many events there may be from the oldest undelivered one on.
@@ -213,6 +237,11 @@ func (w world) emit(s *worldState, events [2]int8) bool {
 		return false
 	}
 	s.newest--
+	s.top--
+	if w.sealed {
+		s.opened--
+		s.ever <<= 1
+	}
 	for i := range s.there {
 		s.there[i].number--
 	}
@@ -231,10 +260,36 @@ func (w world) emit(s *worldState, events [2]int8) bool {
 	return true
 }
 
+// open opens a datagram of a sealed world and reports whether it does: its number
+// is not on the wire, and without that nothing opens it.
+func (w world) open(s *worldState, f worldFlight) bool {
+	window := trackerOf(s.opened, s.was)
+	arrival, number := window.judge(w.sizes, wrapped(worldSeq+int64(f.number), w.sizes.seqs))
+	if w.noWindow && arrival != Newest {
+		number = worldSeq + int64(f.number)
+	} else if arrival != Newest && arrival != Late {
+		return false
+	}
+	if number != worldSeq+int64(f.number) && !w.byHalf {
+		return false
+	}
+	bit := uint16(1) << (-f.number - 1)
+	brokenIf(s.ever&bit != 0, s, "P-11.3.3: a datagram opens twice")
+	s.ever |= bit
+	if arrival == Newest || arrival == Late {
+		window.take(w.sizes, number)
+		s.opened, s.was = int8(window.newest-worldSeq), bitsOf(window)
+	}
+	return true
+}
+
 // arriveThere hands a datagram to the receiver.
-func (w world) arriveThere(s *worldState, k int) {
+func (w world) arriveThere(s *worldState, k int, withheld bool) {
 	f := s.there[k]
-	tracker := s.tracker()
+	if w.sealed && (!w.open(s, f) || withheld) {
+		return
+	}
+	tracker := trackerOf(s.newest, s.took)
 	arrival, number := tracker.judge(w.sizes, wrapped(worldSeq+int64(f.number), w.sizes.seqs))
 	if arrival != Newest && arrival != Late {
 		return
@@ -266,7 +321,7 @@ func (w world) arriveThere(s *worldState, k int) {
 		inbox.take(number)
 	}
 	tracker.take(w.sizes, number)
-	s.setTracker(w, tracker)
+	s.newest, s.took = int8(tracker.newest-worldSeq), bitsOf(tracker)
 	s.base, s.have = int8(inbox.base-worldID), 0
 	for _, n := range inbox.have {
 		s.have |= 1 << (n - inbox.base)
@@ -276,21 +331,21 @@ func (w world) arriveThere(s *worldState, k int) {
 	}
 }
 
-func (s *worldState) tracker() modelTracker {
-	t := modelTracker{newest: worldSeq + int64(s.newest)}
+func trackerOf(newest int8, took uint16) modelTracker {
+	t := modelTracker{newest: worldSeq + int64(newest)}
 	for n := range int64(16) {
-		if s.took>>n&1 != 0 {
+		if took>>n&1 != 0 {
 			t.received.add(t.newest - n)
 		}
 	}
 	return t
 }
 
-func (s *worldState) setTracker(w world, t modelTracker) {
-	s.newest, s.took = int8(t.newest-worldSeq), 0
+func bitsOf(t modelTracker) (took uint16) {
 	for _, n := range t.received {
-		s.took |= 1 << (t.newest - n)
+		took |= 1 << (t.newest - n)
 	}
+	return took
 }
 
 // answer sends a header back.
@@ -302,7 +357,7 @@ func (w world) answer(s *worldState) bool {
 	if k == w.back {
 		return false
 	}
-	tracker := s.tracker()
+	tracker := trackerOf(s.newest, s.took)
 	_, bits := tracker.header(w.sizes)
 	s.back[k] = worldFlight{exists: true, number: s.newest, bits: uint8(bits)}
 	return true
@@ -315,6 +370,7 @@ func (w world) arriveBack(s *worldState, f worldFlight) {
 	if !ok {
 		return
 	}
+	s.top = max(s.top, int8(number-worldSeq))
 	w.confirm(s, number)
 	for n := range w.sizes.acks {
 		if f.bits>>n&1 != 0 {
@@ -360,6 +416,9 @@ func (w world) confirm(s *worldState, number int64) {
 func (s *worldState) tidy(w world) {
 	half := int8(w.sizes.seqs / 2)
 	patience := half
+	if w.sealed {
+		patience = int8(w.sizes.seqs) + 2
+	}
 	if w.patience > 0 {
 		patience = w.patience
 	}
@@ -386,6 +445,13 @@ func (s *worldState) tidy(w world) {
 			s.back[k] = worldFlight{}
 		}
 	}
+	var under uint16 // way
+	for _, f := range s.there {
+		if f.exists {
+			under |= 1 << (-f.number - 1)
+		}
+	}
+	s.ever &= under
 	sortFlights(&s.there)
 	sortFlights(&s.back)
 }
@@ -425,8 +491,8 @@ func (w world) heals(s worldState) {
 				events = e
 			}
 		})
-		if int64(-s.newest) < w.sizes.seqs/2 && w.emit(&s, events) {
-			w.arriveThere(&s, 0)
+		if w.maySend(&s) && w.emit(&s, events) {
+			w.arriveThere(&s, 0, false)
 			s.there[0] = worldFlight{}
 		}
 		if w.answer(&s) {
@@ -435,7 +501,7 @@ func (w world) heals(s worldState) {
 		}
 		s.tidy(w)
 	}
-	brokenIf(int64(-origin.newest) < w.sizes.seqs/2, &origin, "I3: an event is never delivered, and nobody is told")
+	brokenIf(w.maySend(&s), &origin, "I3: an event is never delivered, and nobody is told")
 }
 
 // worldRuns says when a world is enumerated.
@@ -456,7 +522,9 @@ var worlds = []struct {
 }{
 	{"overtaking", inShort, world{sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
 	{"a span of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, span: 2, window: 3}, events: 2, list: 1, there: 2, back: 1}},
-	{"lists of two", whenAsked, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
+	{"lists of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
+	{"sealed", whenAsked, world{sealed: true, sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
+	{"sealed, fewer sequences", byDefault, world{sealed: true, sizes: modelSizes{seqs: 6, ids: 10, acks: 1, history: 1, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
 	{"late acknowledgements", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 2, history: 2, span: 2, window: 2}, events: 2, list: 1, there: 1, back: 2}},
 }
 
@@ -478,19 +546,23 @@ func TestSmallWorlds(t *testing.T) {
 // TestSmallWorldsNotice makes sure that a world finds what is wrong with rules
 // that are nearly right.
 func TestSmallWorldsNotice(t *testing.T) {
-	small := worlds[1].w
+	small, sealed := worlds[1].w, worlds[3].w
 	for _, c := range []struct {
 		name  string
 		spoil func(w *world)
 		want  string
 	}{
-		// R1: by the letter, the cap is on the count of undelivered events, and the
+		// By the letter, the cap is on the count of undelivered events, and the
 		// receiver ignores what is far from the most recent.
 		{"the cap is on the count", func(w *world) { w.byCount = true }, "outside the window"},
 		{"the cap is on the count, and what is far is ignored", func(w *world) { w.byCount, w.forgets = true, true }, "not handed over"},
 		{"bit n stands for ack − n", func(w *world) { w.sizes.acks, w.bitShift = 2, 1 }, "I1"},
 		{"too few ids for the window", func(w *world) { w.sizes.ids = 4 }, "I3"},
 		{"a datagram comes after more than half of the sequences", func(w *world) { w.patience = 8 }, "I1"},
+		{"sending goes on without an acknowledgement", func(w *world) { w.endless = true }, "I1"},
+		{"a sealed one goes on, too", func(w *world) { *w = sealed; w.endless = true }, "I1"},
+		{"replays are not looked for", func(w *world) { *w = sealed; w.noWindow = true }, "P-11.3.3: a datagram opens twice"},
+		{"the nonce is the sequence", func(w *world) { *w = sealed; w.byHalf = true }, "P-11.3.3: a datagram opens twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := small

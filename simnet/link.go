@@ -171,7 +171,7 @@ type leaving struct {
 	size int
 }
 
-// flight is a datagram under way.
+// flight is a datagram in flight.
 type flight struct {
 	at       time.Duration
 	order    uint64 // breaks ties
@@ -236,7 +236,8 @@ func (l *Link) Observe(fn func(at time.Duration, what What, datagram []byte)) {
 // Stats returns the counters.
 func (l *Link) Stats() Stats { return l.stats }
 
-// InFlight returns how many datagrams are under way or in the queue.
+// InFlight returns how many datagrams are in flight: sent, and neither lost nor
+// delivered. Those in the queue count.
 func (l *Link) InFlight() int { return len(l.flights) }
 
 // The random values of one datagram, and those of each of its two copies, which
@@ -245,7 +246,7 @@ const (
 	drawLoss = iota
 	drawBurst
 	drawDuplicate
-	drawsOfFate
+	drawsOfDatagram
 )
 
 const (
@@ -269,7 +270,7 @@ const (
 func (l *Link) Send(now time.Duration, datagram []byte) { l.send(now, datagram, hop{}) }
 
 func (l *Link) send(now time.Duration, datagram []byte, h hop) {
-	var draws [drawsOfFate + 2*drawsOfCopy]uint64
+	var draws [drawsOfDatagram + 2*drawsOfCopy]uint64
 	for i := range draws {
 		draws[i] = l.rng.Uint64()
 	}
@@ -294,16 +295,17 @@ func (l *Link) send(now time.Duration, datagram []byte, h hop) {
 	case !l.bad && l.odds.good.hit(draws[drawBurst]), l.odds.loss.hit(draws[drawLoss]):
 		l.lose(now, h, Lost, datagram)
 	default:
-		l.launch(now, left, datagram, h, draws[drawsOfFate:drawsOfFate+drawsOfCopy])
+		l.launch(now, left, datagram, h, draws[drawsOfDatagram:drawsOfDatagram+drawsOfCopy])
 		if l.odds.duplicate.hit(draws[drawDuplicate]) {
 			l.stats.Duplicated++
 			l.tell(now, h, Duplicated, datagram)
-			l.launch(now, left, datagram, h, draws[drawsOfFate+drawsOfCopy:])
+			l.launch(now, left, datagram, h, draws[drawsOfDatagram+drawsOfCopy:])
 		}
 	}
 }
 
-// Next returns when the next datagram arrives; ok is false if none is under way.
+// Next returns when the next datagram arrives; ok is false if none is
+// in flight.
 func (l *Link) Next() (at time.Duration, ok bool) {
 	if len(l.flights) == 0 {
 		return 0, false
@@ -341,7 +343,7 @@ func (l *Link) receive(now time.Duration) (h hop, datagram []byte, ok bool) {
 	return f.hop, f.datagram, true
 }
 
-// launch puts one copy under way that leaves the queue at left.
+// launch puts one copy in flight that leaves the queue at left.
 func (l *Link) launch(now, left time.Duration, datagram []byte, h hop, draws []uint64) {
 	at := left + l.cfg.Delay + time.Duration(below(draws[drawJitter], uint64(l.cfg.Jitter)+1))
 	if l.odds.reorder.hit(draws[drawReorder]) {

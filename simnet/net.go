@@ -63,8 +63,8 @@ type Node interface {
 // Due, and after scheduled functions. So do not let one end call another, which
 // would send late: schedule that call for now, with At.
 //
-// With package endpoint, the methods of Node are those of its Server, in one line
-// each, and those of Endpoint those of its Client.
+// A Server of package endpoint is nearly a Node, and a Client of it an Endpoint: the
+// second example below has what they lack.
 type Net struct {
 	network
 	seed      uint64

@@ -328,7 +328,7 @@ func (n *network) runEvents() (ran bool) {
 	return ran
 }
 
-// forget drops removed ends once nothing is under way on their links.
+// forget drops removed ends once nothing is in flight on their links.
 func (n *network) forget() {
 	n.ends = slices.DeleteFunc(n.ends, func(e *end) bool {
 		return e.node == nil && e.up.InFlight()+e.down.InFlight() == 0

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestAllReceiveTheSameInOneOrder(t *testing.T) {
 				}
 			}
 			require.Equal(t, r.log, lines)
-			require.Equal(t, "1 2 3 4 5 6 7 8 9 10", strings.Join(fieldsAt(own, 2), " "), "in the order in which they were said")
+			require.Equal(t, "1 2 3 4 5 6 7 8 9 10", strings.Join(fieldsAt(own, 2), " "), "in the order in which they were sent")
 			require.True(t, slices.IsSortedFunc(c.received, func(x, y heard) int { return int(x.at - y.at) }))
 		}
 	}
@@ -48,6 +49,11 @@ func TestADeadPathEndsIt(t *testing.T) {
 	require.ErrorIs(t, r.play(1), ackbits.ErrTimeout)
 }
 
+// fullDisk is where nothing more can be written.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
 func TestRun(t *testing.T) {
 	var out, again, errOut strings.Builder
 	args := []string{"-loss", "0.4", "-rtt", "120ms", "-lines", "5", "-seed", "3"}
@@ -56,7 +62,12 @@ func TestRun(t *testing.T) {
 	require.Zero(t, run(args, &again, &errOut))
 	require.Equal(t, out.String(), again.String())
 	for _, args := range [][]string{{"-loss", "1"}, {"-loss", "NaN"}, {"-rtt", "2s"}, {"-lines", "0"}, {"-x"}, {"rest"}} {
+		errOut.Reset()
 		require.Equal(t, 2, run(args, &out, &errOut), args)
+		require.Contains(t, errOut.String(), args[0])
 	}
+	errOut.Reset()
+	require.Equal(t, 1, run(nil, fullDisk{}, &errOut))
+	require.Equal(t, "broadcast: no space left on device\n", errOut.String())
 	require.Zero(t, run([]string{"-h"}, &out, &errOut))
 }

@@ -1,12 +1,13 @@
-// Broadcast is a chat over a bad network, in virtual time, in which both hops are
-// reliable: a client sends its lines over a lane of its own until the server has
-// them, and the server keeps a lane for each recipient and sends every line to
-// each of them until that one has it.
+// Broadcast is a chat over a bad network, in virtual time. Three clients send lines
+// to a server, and the server sends each line to all of them. Both hops are reliable
+// and ordered: each connection has an OrderedLane in either direction, which
+// retransmits a line until it is acknowledged.
 //
 //	go run ./examples/broadcast
 //
-// It prints what each client received. All received the same lines in the same
-// order, the order in which the server got them, though not at the same time.
+// It prints when each client received which line. All clients receive the same
+// lines in the same order, the order in which the server received them, though not
+// at the same time.
 package main
 
 import (
@@ -31,17 +32,28 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, out, errOut io.Writer) int {
 	f := flag.NewFlagSet("broadcast", flag.ContinueOnError)
 	f.SetOutput(errOut)
-	loss := f.Float64("loss", 0.2, "`probability` that a datagram is lost, each way, from 0 to 0.9")
-	rtt := f.Duration("rtt", 80*time.Millisecond, "round trip `time` of the paths")
-	lines := f.Int("lines", 4, "lines that each client sends, from 1 to 200")
-	seed := f.Uint64("seed", 1, "decides which datagrams are lost")
+	loss := f.Float64("loss", 0.2, "`probability` that a datagram is lost, in each direction, from 0 to 0.9")
+	rtt := f.Duration("rtt", 80*time.Millisecond, "round-trip `time` between a client and the server, from 0s to 1s")
+	lines := f.Int("lines", 4, "how many lines each client sends, from 1 to 200")
+	seed := f.Uint64("seed", 1, "seed of the simulated network: decides which datagrams are lost")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
 	}
-	if f.NArg() > 0 || !(*loss >= 0 && *loss <= 0.9) || *rtt < 0 || *rtt > time.Second || *lines < 1 || *lines > 200 {
-		fmt.Fprintln(errOut, "broadcast: a value is out of range, see -h")
+	var err error
+	switch {
+	case f.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case !(*loss >= 0 && *loss <= 0.9): // refuses NaN, too
+		err = fmt.Errorf("-loss %v is not from 0 to 0.9", *loss)
+	case *rtt < 0 || *rtt > time.Second:
+		err = fmt.Errorf("-rtt %v is not from 0s to 1s", *rtt)
+	case *lines < 1 || *lines > 200:
+		err = fmt.Errorf("-lines %d is not from 1 to 200", *lines)
+	}
+	if err != nil {
+		fmt.Fprintln(errOut, "broadcast:", err)
 		return 2
 	}
 
@@ -50,18 +62,17 @@ func run(args []string, out, errOut io.Writer) int {
 	if err == nil {
 		err = r.play(*lines)
 	}
-	if err != nil {
-		fmt.Fprintln(errOut, "broadcast:", err)
-		return 1
+	if err == nil {
+		err = r.report(out)
 	}
-	if err := r.report(out); err != nil {
+	if err != nil {
 		fmt.Fprintln(errOut, "broadcast:", err)
 		return 1
 	}
 	return 0
 }
 
-// end is one end of a connection: a lane and the link that its datagrams take.
+// end is one end of a connection, with the link that its datagrams are sent over.
 type end struct {
 	*lane.Conn
 	out *simnet.Link
@@ -72,7 +83,8 @@ func (e *end) flush(now time.Duration) {
 	e.Due(func(datagram []byte) { e.out.Send(now, datagram) })
 }
 
-// receive takes in what has arrived over a link and hands each line to apply.
+// receive processes the datagrams that have arrived over a link and calls apply for
+// each line that they deliver.
 func (e *end) receive(now time.Duration, in *simnet.Link, apply func(line string) error) error {
 	for datagram, ok := in.Receive(now); ok; datagram, ok = in.Receive(now) {
 		line, ok, _, err := e.Conn.Receive(datagram)
@@ -89,7 +101,7 @@ func (e *end) receive(now time.Duration, in *simnet.Link, apply func(line string
 	return nil
 }
 
-// client is a client and the server's end of its connection.
+// client is a client, and both ends of its connection to the server.
 type client struct {
 	name     string
 	own      end // the client's
@@ -103,7 +115,7 @@ type heard struct {
 	at   time.Duration
 }
 
-// room is the whole world: a server and its clients.
+// room is the whole simulation: a server and its clients.
 type room struct {
 	clock   ackbits.ManualClock
 	now     time.Duration
@@ -117,7 +129,8 @@ func newRoom(names []string, seed uint64, link simnet.Config) (*room, error) {
 	for i, name := range names {
 		c := &client{name: name}
 		for k, e := range []*end{&c.own, &c.served} {
-			// Each connection has a token from its handshake, and fresh lanes.
+			// Every connection has a token of its own. Here it is made up from the
+			// seed; in a real program the handshake agrees on a random one.
 			conn, err := lane.New(ackbits.Config{Token: seed<<8 + uint64(i), Clock: &r.clock}, ackbits.LaneConfig{})
 			if err != nil {
 				return nil, err
@@ -129,13 +142,13 @@ func newRoom(names []string, seed uint64, link simnet.Config) (*room, error) {
 	return r, nil
 }
 
-// broadcast is the second hop. A recipient whose lane refuses a line, with 511 of
-// them undelivered, would miss it for good: it has to be disconnected.
+// broadcast sends a line to all clients. With 511 lines to a client undelivered the
+// next one ends its lane, and the client would miss lines: it must be disconnected.
 func (r *room) broadcast(line string) error {
 	r.log = append(r.log, line)
 	for _, c := range r.clients {
 		if err := c.served.Send([]byte(line), ackbits.Critical); err != nil {
-			return fmt.Errorf("%s is to be disconnected: %w", c.name, err)
+			return fmt.Errorf("%s must be disconnected: %w", c.name, err)
 		}
 	}
 	return nil
@@ -147,9 +160,10 @@ const (
 	limit = 10 * time.Minute
 )
 
-var errMissing = errors.New("lines are missing")
+var errMissing = errors.New("not every line arrived within 10 minutes")
 
-// play has each client say its lines, a few a second, until all have heard all.
+// play lets each client send its lines, four a second, until every client has
+// received all of them.
 func (r *room) play(lines int) error {
 	total := lines * len(r.clients)
 	for said := 0; ; r.now += tick {
@@ -186,14 +200,14 @@ func (r *room) play(lines int) error {
 	}
 }
 
-var errOrder = errors.New("a client received something else than the server sent")
+var errOrder = errors.New("a client received other lines than the server sent")
 
-// report prints who received what and when.
+// report prints when each client received which line.
 func (r *room) report(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "\tline\t")
 	for _, c := range r.clients {
-		fmt.Fprintf(w, "at %s\t", c.name)
+		fmt.Fprintf(w, "%s got it at\t", c.name)
 	}
 	fmt.Fprintln(w)
 	for i, line := range r.log {

@@ -38,6 +38,7 @@ type options struct {
 	lab
 	bad        link // for what only one link is shown of
 	out, chart string
+	files      bool
 }
 
 const (
@@ -56,7 +57,12 @@ func run(t *testing.T, args []string, out, errOut io.Writer) int {
 		fmt.Fprintln(errOut, "lab:", err)
 		return 2
 	}
-	if err := o.run(t, args, out, errOut); err != nil {
+	if o.files {
+		err = compareFiles(t, o.seeds, out)
+	} else {
+		err = o.run(t, args, out, errOut)
+	}
+	if err != nil {
 		fmt.Fprintln(errOut, "lab:", err)
 		return 1
 	}
@@ -75,6 +81,7 @@ func parseArgs(args []string, out, errOut io.Writer) (o *options, err error) {
 	f.DurationVar(&o.duration, "duration", 5*time.Minute, "how long events are sent in a game, in virtual time")
 	f.StringVar(&o.out, "out", "lab.html", "the report's `file`; nothing: none is written")
 	f.StringVar(&o.chart, "chart", "", "the `file` for the overview chart alone, as SVG")
+	f.BoolVar(&o.files, "files", false, "instead: how long a file takes beside the game, and what it does to it")
 	f.Usage = func() {
 		fmt.Fprintf(errOut, "Lists are parted by commas, the parts of a name joined with a plus: -links 5%%+rtt=20ms,bursts+jitter=10ms\n\n")
 		f.PrintDefaults()

@@ -275,7 +275,7 @@ func (c *kcpConn) close() {}
 // QUIC.
 
 type quicConn struct {
-	game       *peerGame
+	links      [2]*peerLink
 	transports [2]*quic.Transport
 	listener   *quic.Listener
 	ends       [2]*quic.Conn
@@ -283,7 +283,7 @@ type quicConn struct {
 }
 
 func openQUIC(g *peerGame) (peerConn, error) {
-	c, err := dialQUIC(g)
+	c, err := dialQUIC(g.links)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func openQUIC(g *peerGame) (peerConn, error) {
 }
 
 func openQUICStreams(g *peerGame) (peerConn, error) {
-	c, err := dialQUIC(g)
+	c, err := dialQUIC(g.links)
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +351,7 @@ func (c *quicConn) close() {
 	_ = c.listener.Close()
 	for i, t := range c.transports {
 		_ = t.Close()
-		_ = c.game.links[i].Close()
+		_ = c.links[i].Close()
 	}
 }
 
@@ -365,16 +365,16 @@ func certificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, err
 }
 
-func dialQUIC(g *peerGame) (c *quicConn, err error) {
+func dialQUIC(links [2]*peerLink) (c *quicConn, err error) {
 	cert, err := certificate()
 	if err != nil {
 		return nil, err
 	}
 	const protocol = "lab"
-	cfg := &quic.Config{MaxIncomingUniStreams: 1 << 20, MaxIdleTimeout: time.Hour}
-	c = &quicConn{game: g}
+	cfg := &quic.Config{MaxIncomingUniStreams: 1 << 20, MaxIdleTimeout: time.Hour, EnableDatagrams: true}
+	c = &quicConn{links: links}
 	for i := range c.transports {
-		c.transports[i] = &quic.Transport{Conn: g.links[i]}
+		c.transports[i] = &quic.Transport{Conn: links[i]}
 	}
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protocol}}
 	if c.listener, err = c.transports[0].Listen(server, cfg); err != nil {
@@ -382,7 +382,7 @@ func dialQUIC(g *peerGame) (c *quicConn, err error) {
 	}
 	ctx := context.Background()
 	client := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}} // both ends are ours
-	if c.ends[1], err = c.transports[1].Dial(ctx, g.links[0].LocalAddr(), client, cfg); err != nil {
+	if c.ends[1], err = c.transports[1].Dial(ctx, links[0].LocalAddr(), client, cfg); err != nil {
 		return nil, err
 	}
 	c.ends[0], err = c.listener.Accept(ctx)
@@ -392,14 +392,14 @@ func dialQUIC(g *peerGame) (c *quicConn, err error) {
 // SCTP.
 
 type sctpConn struct {
-	game    *peerGame
+	links   [2]*peerLink
 	ends    [2]*sctp.Association
 	streams [2]*sctp.Stream
 }
 
-func openSCTP(g *peerGame) (peerConn, error) {
-	c := &sctpConn{game: g}
-	conn := func(i int) sctp.AssociationOption { return sctp.WithNetConn(g.links[i]) }
+func dialSCTP(links [2]*peerLink) (*sctpConn, error) {
+	c := &sctpConn{links: links}
+	conn := func(i int) sctp.AssociationOption { return sctp.WithNetConn(links[i]) }
 	dialled := make(chan error, 1)
 	go func() {
 		var err error
@@ -408,7 +408,12 @@ func openSCTP(g *peerGame) (peerConn, error) {
 	}()
 	var err error
 	c.ends[0], err = sctp.ServerWithOptions(conn(0), sctp.WithEnableZeroChecksum(true), sctp.WithRTOMax(250))
-	if err = errors.Join(err, <-dialled); err != nil {
+	return c, errors.Join(err, <-dialled)
+}
+
+func openSCTP(g *peerGame) (peerConn, error) {
+	c, err := dialSCTP(g.links)
+	if err != nil {
 		return nil, err
 	}
 	for i, end := range c.ends {
@@ -440,6 +445,6 @@ func (c *sctpConn) tick() {}
 func (c *sctpConn) close() {
 	for i, end := range c.ends {
 		_ = end.Close()
-		_ = c.game.links[i].Close()
+		_ = c.links[i].Close()
 	}
 }

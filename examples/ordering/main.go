@@ -1,12 +1,15 @@
 // Ordering sends the same events in three ways over the same bad network, in
-// virtual time, and prints what each way costs:
+// virtual time, and prints what each way costs.
 //
-//		go run ./examples/ordering
+//	go run ./examples/ordering
 //
-//	  - unordered: a Session's events, handed over as they arrive;
-//	  - ordered: the same events and the same wire, with Config.Ordered at the
-//	    receiver;
-//	  - lane: an OrderedLane in the datagrams of a Session, see the package lane.
+// The three ways are:
+//
+//   - unordered: events of a Session, each delivered when it arrives;
+//   - ordered: events of a Session whose receiver has Config.Ordered set, delivered
+//     in the order in which they were sent. The datagrams are the same;
+//   - lane: events of an OrderedLane, which travel in the application datagrams of
+//     a Session. See the package lane.
 package main
 
 import (
@@ -24,10 +27,10 @@ import (
 )
 
 const advice = `
-Take the unordered channel for events that stand on their own, and Ordered where each must follow the one before: on
-the wire they are the same, and a lost event holds up those behind it only until its next copy, while they wait at the receiver.
-Take the lane where the packets have a layout of their own, where droppable events should be refused before a queue bursts,
-or where the receiver should keep nothing: what follows a lost event is thrown away and sent once more.
+Which to take: unordered for events that do not depend on one another. Ordered if each event must follow the one before:
+it sends the same datagrams, and the receiver keeps the events that follow a lost one until that arrives. The lane if your
+packets have a layout of their own, if less important events should be refused while many are undelivered, or if the receiver
+must not buffer anything: it drops the events that follow a lost one, and the sender retransmits them all.
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -37,11 +40,11 @@ func run(args []string, out, errOut io.Writer) int {
 	var s setting
 	f := flag.NewFlagSet("ordering", flag.ContinueOnError)
 	f.SetOutput(errOut)
-	f.Float64Var(&s.loss, "loss", 0.05, "`probability` that a datagram is lost, each way, from 0 to below 1")
-	f.DurationVar(&s.rtt, "rtt", 80*time.Millisecond, "round trip `time` of the path")
+	f.Float64Var(&s.loss, "loss", 0.05, "`probability` that a datagram is lost, in each direction, from 0 to below 1")
+	f.DurationVar(&s.rtt, "rtt", 80*time.Millisecond, "round-trip `time` of the path, from 0s to 2s")
 	f.IntVar(&s.rate, "rate", 20, "events a second, from 1 to 200")
-	f.IntVar(&s.events, "events", 5000, "how many events are sent")
-	f.Uint64Var(&s.seed, "seed", 1, "decides which datagrams are lost")
+	f.IntVar(&s.events, "events", 5000, "how many events are sent, from 1 to 1000000")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of the simulated network: decides which datagrams are lost")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -52,35 +55,44 @@ func run(args []string, out, errOut io.Writer) int {
 		return 2
 	}
 
-	fmt.Fprintf(out, "%d events of %d bytes, %d a second; round trip %v, loss %g %%, seed %d\n\n",
+	if err := s.compare(out); err != nil {
+		fmt.Fprintln(errOut, "ordering:", err)
+		return 1
+	}
+	return 0
+}
+
+// compare measures the three ways and prints a table.
+func (s *setting) compare(out io.Writer) error {
+	fmt.Fprintf(out, "%d events of %d bytes, %d a second; round-trip time %v, %g %% loss, seed %d\n\n",
 		s.events, eventSize, s.rate, s.rtt, s.loss*100, s.seed)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tmean\tp50\tp99\tmax\tcopies\tbytes\tpeak at the sender\tat the receiver\t")
+	fmt.Fprintln(w, "\tmean ms\tp50\tp99\tmax\tcopies\tbytes\tsender keeps\treceiver keeps\t")
 	for _, way := range []struct {
 		name string
 		open func(ackbits.Config) (end, error)
 	}{{"unordered", openUnordered}, {"ordered", openOrdered}, {"lane", openLane}} {
 		r, err := s.measure(way.open)
 		if err != nil {
-			fmt.Fprintf(errOut, "ordering: %s: %v\n", way.name, err)
-			return 1
+			return fmt.Errorf("%s: %w", way.name, err)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.0f\t%d\t%d\t\n", way.name,
 			ms(r.mean()), ms(r.quantile(0.5)), ms(r.quantile(0.99)), ms(r.quantile(1)), r.copies, r.bytes, r.waiting, r.held)
 	}
 	if err := w.Flush(); err != nil {
-		return 1
+		return err
 	}
-	fmt.Fprintf(out, `
-Milliseconds from Send to the hand-over; copies and bytes for each event, the bytes being all that both sides send
-beyond their state; the peaks are the most events that one side kept at a time.
+	_, err := fmt.Fprintf(out, `
+The first four columns are the latency, in milliseconds from Send to delivery. Copies is how often each event was sent, bytes
+what both sides sent for each event, beyond the state datagrams that they send anyway. The last two columns are the most events
+that a side kept at one time.
 %s`, advice)
-	return 0
+	return err
 }
 
 func ms(d time.Duration) string { return fmt.Sprint(d.Round(time.Millisecond).Milliseconds()) }
 
-// setting is what the three ways have in common.
+// setting is the network and the traffic, the same for all three ways.
 type setting struct {
 	loss         float64
 	rtt          time.Duration
@@ -104,9 +116,8 @@ func (s *setting) check(rest []string) error {
 	return nil
 }
 
-// The traffic beside the events: both sides send their state, as a game does.
-// The sender ticks at 60 Hz and sends state on each tick, the receiver on each
-// third.
+// Beside the events, both sides send their state, as a game does: the sender on
+// each of its 60 ticks a second, the receiver on every third.
 const (
 	tickRate      = 60
 	receiverEvery = 3
@@ -118,7 +129,7 @@ const (
 type result struct {
 	latencies     []time.Duration // sorted
 	copies, bytes float64         // for each event
-	waiting, held int             // the most events kept at the sender, and at the receiver
+	waiting, held int             // the most events that the sender kept at one time, and the receiver
 }
 
 func (r *result) quantile(q float64) time.Duration {
@@ -132,9 +143,9 @@ func (r *result) mean() (sum time.Duration) {
 	return sum / time.Duration(len(r.latencies))
 }
 
-var errMissing = errors.New("events are missing")
+var errMissing = errors.New("events did not arrive")
 
-// measure sends the events one way.
+// measure sends the events in one of the ways.
 func (s *setting) measure(open func(ackbits.Config) (end, error)) (result, error) {
 	clock := new(ackbits.ManualClock)
 	clock.Set(time.Unix(0, 0))
@@ -157,7 +168,7 @@ func (s *setting) measure(open func(ackbits.Config) (end, error)) (result, error
 		due := min(ticks*s.rate/tickRate, s.events)
 		for len(sentAt) < due {
 			if err := from.send(event(len(sentAt))); err != nil {
-				return // shows in err
+				return // the session has ended: from.err says why
 			}
 			sentAt = append(sentAt, pair.Now())
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,10 +48,15 @@ func TestWithoutLossAllWaysAreEqual(t *testing.T) {
 	}
 }
 
+// fullDisk is where nothing more can be written.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
 func TestRun(t *testing.T) {
 	var out, errOut strings.Builder
 	require.Zero(t, run([]string{"-events", "300", "-loss", "0.2", "-rtt", "50ms", "-rate", "30", "-seed", "7"}, &out, &errOut), errOut.String())
-	for _, want := range []string{"300 events", "20 %", "seed 7", "unordered  ", "ordered  ", "lane  ", "Take the unordered channel"} {
+	for _, want := range []string{"300 events", "20 %", "seed 7", "unordered  ", "ordered  ", "lane  ", "Which to take"} {
 		require.Contains(t, out.String(), want)
 	}
 	var again strings.Builder
@@ -61,4 +67,8 @@ func TestRun(t *testing.T) {
 		require.Equal(t, 2, run(args, &out, &errOut), args)
 	}
 	require.Zero(t, run([]string{"-h"}, &out, &errOut))
+
+	errOut.Reset()
+	require.Equal(t, 1, run([]string{"-events", "10"}, fullDisk{}, &errOut))
+	require.Equal(t, "ordering: no space left on device\n", errOut.String())
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/ackbits/ackbits/examples/ordering/lane"
 )
 
-// event makes event n, and number reads its number.
+// event returns the event with number n; number returns the number of an event.
 func event(n int) []byte {
 	return binary.LittleEndian.AppendUint64(make([]byte, 0, eventSize), uint64(n))[:eventSize]
 }
 func number(event []byte) uint64 { return binary.LittleEndian.Uint64(event) }
 
-// end is one end of a connection, whatever carries its events.
+// end is one end of a connection, in any of the three ways.
 type end interface {
 	send(event []byte) error
 	receive(datagram []byte, deliver func(event []byte))
@@ -22,18 +22,18 @@ type end interface {
 	deadline() (time.Time, bool)
 	appendState(dst, state []byte) []byte
 
-	copies() uint64 // of events, sent so far
-	waiting() int   // events that it keeps until they are acknowledged
-	held() int      // events that it keeps until those before them arrive
+	copies() uint64 // how many copies of events it has sent
+	waiting() int   // events that it keeps since they are not acknowledged yet
+	held() int      // events that it keeps since earlier ones have not arrived yet
 	stats() ackbits.Stats
 	err() error
 }
 
-// session sends events over a Session's own channel.
+// session sends its events by Session.Send.
 type session struct {
 	*ackbits.Session
-	buf    []byte
-	handed uint64 // events handed over
+	buf       []byte
+	delivered uint64 // events
 }
 
 func openUnordered(cfg ackbits.Config) (end, error) {
@@ -52,10 +52,10 @@ func (s *session) send(event []byte) error {
 }
 
 func (s *session) receive(datagram []byte, deliver func([]byte)) {
-	in, _ := s.Receive(datagram) // what is invalid is dropped
+	in, _ := s.Receive(datagram) // an invalid datagram is dropped and delivers nothing
 	for _, e := range in.Events {
 		deliver(e.Data)
-		s.handed++
+		s.delivered++
 	}
 }
 
@@ -73,11 +73,11 @@ func (s *session) appendState(dst, state []byte) []byte {
 
 func (s *session) copies() uint64       { return s.Stats().EventsSent + s.Stats().EventsResent }
 func (s *session) waiting() int         { return s.InFlight() }
-func (s *session) held() int            { return int(s.Stats().EventsReceived - s.handed) }
+func (s *session) held() int            { return int(s.Stats().EventsReceived - s.delivered) }
 func (s *session) stats() ackbits.Stats { return s.Stats() }
 func (s *session) err() error           { return s.Err() }
 
-// laned sends events over a lane.
+// laned sends its events over an OrderedLane.
 type laned struct {
 	*lane.Conn
 	sent uint64

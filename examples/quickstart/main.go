@@ -1,17 +1,20 @@
-// Quickstart sends a text through a bad network, both ways at once, and checks
-// that every line arrives exactly once and unchanged.
+// Quickstart sends the lines of a text over a bad network, in both directions at
+// once, and checks that every line is delivered exactly once and unchanged.
 //
 //	go run ./examples/quickstart
 //
-// Two peers, a client that ticks at 60 Hz and a server at 20 Hz, talk over UDP
-// sockets on this machine. Between them stands a relay that loses, delays,
-// reorders and duplicates datagrams. Each peer sends its state every tick, which
-// may be lost, and the lines of the text as events, which may not. Start reading
-// at [peer]: Receive, tick and Due are all that a game needs.
+// Two peers, a client with 60 ticks a second and a server with 20, talk over UDP
+// sockets on this machine. A relay between them loses, delays, reorders and
+// duplicates datagrams. They are encrypted; -plain leaves that away, to look at them
+// on the wire. Each peer sends its state on every tick, unreliably, and the
+// lines as events, reliably. Start reading at [peer]: its methods Receive, tick and
+// Due are all that a game needs.
 package main
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -30,8 +33,9 @@ const (
 	clientRate = 60 // ticks a second
 	serverRate = 20
 
-	// spread is the time over which the lines are sent, if so many fit into it:
-	// all at once, the default text would be through in ten datagrams.
+	// spread is the time over which the lines are sent, so that there is something
+	// to watch: sent at once, the default text fits into ten datagrams. A text that
+	// is too long to be sent in this time takes longer.
 	spread = 6 * time.Second
 )
 
@@ -39,19 +43,34 @@ const (
 const (
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // as a shell has it
+	exitInterrupted = 130 // what shells report after Ctrl-C
 )
 
 func main() {
-	// The first Ctrl-C lets the peers leave properly, a second one kills.
+	// The first Ctrl-C closes the sessions, a second one ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
-	out := &progress{out: os.Stdout, terminal: isTerminal(os.Stdout)}
-	os.Exit(run(ctx, os.Args[1:], spread, out, os.Stderr))
+	p := &progress{out: os.Stdout}
+	if _, ok := columns(os.Stdout); ok {
+		p.columns = func() int { n, _ := columns(os.Stdout); return n }
+	}
+	os.Exit(run(ctx, os.Args[1:], spread, p, os.Stderr))
 }
 
-// run is the program; what it returns is the exit code.
+// run is the whole program. It returns the exit code.
 func run(ctx context.Context, args []string, spread time.Duration, p *progress, errOut io.Writer) int {
+	out := &checkedWriter{Writer: p.out}
+	p.out = out
+	code := start(ctx, args, spread, p, errOut)
+	if code == 0 && out.err != nil {
+		fmt.Fprintln(errOut, "quickstart: the output is incomplete:", out.err)
+		return exitFailed
+	}
+	return code
+}
+
+// start reads the flags and the text, then makes the peers and runs them.
+func start(ctx context.Context, args []string, spread time.Duration, p *progress, errOut io.Writer) int {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		usage(p.out)
@@ -59,34 +78,26 @@ func run(ctx context.Context, args []string, spread time.Duration, p *progress, 
 	}
 	var s script
 	if err == nil {
-		s, err = readScript(o.in, o.events)
+		s, err = readScript(ctx, o.in, o.events, o.maxLine())
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintf(errOut, "quickstart: interrupted while reading %s\n", o.in)
+		return exitInterrupted
 	}
 	if err != nil {
 		fmt.Fprintln(errOut, "quickstart:", err)
 		return exitUsage
 	}
 
-	// Both sides need the same token, a fresh random one for each session. A
-	// game's handshake would agree on it.
-	var token [8]byte
-	_, _ = rand.Read(token[:]) // never fails
-	cfg := ackbits.Config{
-		Token:     binary.LittleEndian.Uint64(token[:]),
-		LossDelay: 250 * time.Millisecond, // for a progress line that tells of losses soon; else leave it
-	}
 	clock := new(ackbits.ManualClock)
-	if o.virtual {
-		cfg.Clock = clock
+	client, server, err := newPeers(o, clock, s, spread)
+	if err == nil {
+		_, err = fmt.Fprintf(p.out, "%d lines in each direction, %s\n", s.count, o)
 	}
-	client, err1 := newPeer("client", clientRate, ackbits.TypeInput, cfg, s, spread)
-	server, err2 := newPeer("server", serverRate, ackbits.TypeSnapshot, cfg, s, spread)
-	if err := errors.Join(err1, err2); err != nil {
-		fmt.Fprintln(errOut, "quickstart:", err)
-		return exitFailed
+	var traffic traffic
+	if err == nil {
+		traffic, err = connectAndWatch(ctx, client, server, clock, o, p)
 	}
-
-	fmt.Fprintf(p.out, "Lines each way: %d, %s\n", s.count, o)
-	traffic, err := connectAndWatch(ctx, client, server, clock, o, p)
 	if err != nil {
 		fmt.Fprintln(errOut, "quickstart:", err)
 		return exitFailed
@@ -95,16 +106,60 @@ func run(ctx context.Context, args []string, spread time.Duration, p *progress, 
 	return conclude(ctx, client, server, traffic, p.out, errOut)
 }
 
-// connectAndWatch runs the peers to the end and draws their progress.
+// newPeers makes the two peers. What they have to agree on, the token and the keys,
+// is random and new for each session. Here one function makes both sides of it; in
+// a game the handshake does: package endpoint has one.
+func newPeers(o options, clock *ackbits.ManualClock, s script, spread time.Duration) (client, server *peer, err error) {
+	var token [8]byte
+	_, _ = rand.Read(token[:]) // never fails
+	cfg := ackbits.Config{
+		Token:     binary.LittleEndian.Uint64(token[:]),
+		LossDelay: 250 * time.Millisecond, // shows losses in the progress line sooner; a game needs no LossDelay
+	}
+	if o.virtual {
+		cfg.Clock = clock
+	}
+	clientCfg, serverCfg := cfg, cfg
+	if !o.plain {
+		// One key for each direction: the same key for both would be unsafe.
+		up, down := newKey(), newKey()
+		clientCfg.Seal, clientCfg.Open = up, down
+		serverCfg.Seal, serverCfg.Open = down, up
+	}
+	client, err = newPeer("client", clientRate, ackbits.TypeInput, clientCfg, s, spread)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err = newPeer("server", serverRate, ackbits.TypeSnapshot, serverCfg, s, spread)
+	return client, server, err
+}
+
+// newKey returns AES-256-GCM with a random key.
+func newKey() cipher.AEAD {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // cannot happen: the key has a valid length
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // cannot happen: AES has the block size that GCM needs
+	}
+	return aead
+}
+
+// connectAndWatch runs the peers until both sessions have ended, and shows their
+// progress.
 func connectAndWatch(ctx context.Context, client, server *peer, clock *ackbits.ManualClock, o options, p *progress) (t traffic, err error) {
-	weather := simnet.Config{Delay: o.rtt / 2, Jitter: o.jitter, Loss: o.loss, Duplicate: o.dup}
+	conditions := simnet.Config{Delay: o.rtt / 2, Jitter: o.jitter, Loss: o.loss, Duplicate: o.dup}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if o.virtual {
-			t = inVirtualTime(ctx, client, server, clock, o.seed, weather)
+			t = inVirtualTime(ctx, client, server, clock, o.seed, conditions)
 		} else {
-			t, err = overUDP(ctx, client, server, o.seed, weather)
+			t, err = overUDP(ctx, client, server, o.seed, conditions)
 		}
 	}()
 	redraw := time.NewTicker(p.interval())
@@ -120,12 +175,13 @@ func connectAndWatch(ctx context.Context, client, server *peer, clock *ackbits.M
 	}
 }
 
-// conclude says whether all is well, and returns the exit code.
+// conclude prints whether every line arrived as it should, and returns the exit
+// code.
 func conclude(ctx context.Context, client, server *peer, t traffic, out, errOut io.Writer) int {
-	err := errors.Join(verdict(client, server), verdict(server, client))
+	err := errors.Join(problem(client, server), problem(server, client))
 	switch {
 	case err == nil:
-		fmt.Fprintf(out, "\nEvery line arrived exactly once and unchanged, both ways, in %.1f s (hash of all: %v).\n", t.took.Seconds(), client.tally.digest)
+		fmt.Fprintf(out, "\nEvery line was delivered exactly once and unchanged, in both directions, in %.1f s (hash of all lines: %v).\n", t.took.Seconds(), client.tally.digest)
 		return 0
 	case ctx.Err() != nil:
 		fmt.Fprintf(errOut, "\nInterrupted after %.1f s:\n%v\n", t.took.Seconds(), err)
@@ -144,6 +200,18 @@ type options struct {
 	rtt, jitter time.Duration
 	seed        uint64
 	virtual     bool
+	plain       bool
+}
+
+// sealOverhead is how many bytes sealing adds to a datagram.
+const sealOverhead = 16
+
+// maxLine returns how long a line may be: an event has to hold it and its number.
+func (o options) maxLine() int {
+	if o.plain {
+		return ackbits.MaxEventSize - numberSize
+	}
+	return ackbits.MaxEventSize - sealOverhead - numberSize
 }
 
 func (o options) String() string {
@@ -151,21 +219,26 @@ func (o options) String() string {
 	if o.virtual {
 		network = "in virtual time"
 	}
-	return fmt.Sprintf("%s: %.4g %% loss, %v round trip and up to 2 x %v jitter, %.4g %% duplicates, seed %d",
-		network, 100*o.loss, o.rtt, o.jitter, 100*o.dup, o.seed)
+	sealed := "encrypted"
+	if o.plain {
+		sealed = "not encrypted"
+	}
+	return fmt.Sprintf("%s, %s: %.4g %% loss, round-trip time %v plus up to 2 x %v of jitter, %.4g %% duplicates, seed %d",
+		network, sealed, 100*o.loss, o.rtt, o.jitter, 100*o.dup, o.seed)
 }
 
 func flags(o *options) *flag.FlagSet {
 	f := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&o.in, "in", "", "the `file` whose lines are sent (default a poem)")
-	f.IntVar(&o.events, "events", 0, "send `n` lines each way, repeating the text if need be (default all, once)")
-	f.Float64Var(&o.loss, "loss", 0.2, "`probability` that a datagram is lost, each way, from 0 to 1")
-	f.DurationVar(&o.rtt, "rtt", 60*time.Millisecond, "round trip `time` of the path, without jitter, such as 60ms or 1.5s")
-	f.DurationVar(&o.jitter, "jitter", 20*time.Millisecond, "the most `time` by which a datagram is late, each way; what reorders them")
-	f.Float64Var(&o.dup, "dup", 0.05, "`probability` that a datagram comes twice, each way, from 0 to 1")
-	f.Uint64Var(&o.seed, "seed", 1, "decides which datagrams suffer; with -virtual, the `number` decides everything")
-	f.BoolVar(&o.virtual, "virtual", false, "simulate in virtual time, which takes next to none, instead of over UDP")
+	f.StringVar(&o.in, "in", "", "`file` whose lines are sent (default a poem)")
+	f.IntVar(&o.events, "events", 0, "how many lines, `n`, each peer sends; a shorter text is repeated (default the whole text, once)")
+	f.Float64Var(&o.loss, "loss", 0.2, "`probability` that a datagram is lost, in each direction, from 0 to 1")
+	f.DurationVar(&o.rtt, "rtt", 60*time.Millisecond, "round-trip `time` of the path, without jitter, such as 60ms or 1.5s")
+	f.DurationVar(&o.jitter, "jitter", 20*time.Millisecond, "greatest `time` that is added to the delay of a datagram, in each direction; it reorders them")
+	f.Float64Var(&o.dup, "dup", 0.05, "`probability` that a datagram arrives twice, in each direction, from 0 to 1")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the bad network, a `number`; with -virtual, the same seed gives the same output")
+	f.BoolVar(&o.virtual, "virtual", false, "run in a simulation instead of over UDP, without waiting: 6 s take a few milliseconds")
+	f.BoolVar(&o.plain, "plain", false, "do not encrypt, so that Wireshark and the like can show what is in the datagrams")
 	return f
 }
 
@@ -178,23 +251,23 @@ func parse(args []string) (o options, err error) {
 	}
 	switch {
 	case f.NArg() > 0:
-		err = fmt.Errorf("what is %q for? There are only flags, and -h lists them", f.Arg(0))
-	case !(o.loss >= 0 && o.loss <= 1): // so that NaN is refused too
-		err = fmt.Errorf("-loss %v: a probability is from 0 to 1 (20 %% is 0.2)", o.loss)
+		err = fmt.Errorf("unexpected argument %q; -h lists the flags", f.Arg(0))
+	case !(o.loss >= 0 && o.loss <= 1): // refuses NaN, too
+		err = fmt.Errorf("-loss %v is not a probability from 0 to 1 (20 %% is 0.2)", o.loss)
 	case !(o.dup >= 0 && o.dup <= 1):
-		err = fmt.Errorf("-dup %v: a probability is from 0 to 1 (5 %% is 0.05)", o.dup)
+		err = fmt.Errorf("-dup %v is not a probability from 0 to 1 (5 %% is 0.05)", o.dup)
 	case o.rtt < 0 || o.rtt > time.Minute:
-		err = fmt.Errorf("-rtt %v: from 0s to 1m", o.rtt)
+		err = fmt.Errorf("-rtt %v is not from 0s to 1m", o.rtt)
 	case o.jitter < 0 || o.jitter > time.Minute:
-		err = fmt.Errorf("-jitter %v: from 0s to 1m", o.jitter)
+		err = fmt.Errorf("-jitter %v is not from 0s to 1m", o.jitter)
 	case o.events < 0 || o.events > maxEvents:
-		err = fmt.Errorf("-events %d: from 1 to %d, or 0 for every line once", o.events, maxEvents)
+		err = fmt.Errorf("-events %d is not from 1 to %d, or 0 for every line once", o.events, maxEvents)
 	}
 	return o, err
 }
 
 func usage(out io.Writer) {
-	fmt.Fprintln(out, "Sends a text through a bad network, both ways at once, and checks that every\nline arrives exactly once and unchanged.")
+	fmt.Fprintln(out, "Sends the lines of a text over a bad network, in both directions at once, and\nchecks that every line is delivered exactly once and unchanged.")
 	f := flags(new(options))
 	f.SetOutput(out)
 	f.PrintDefaults()

@@ -12,14 +12,14 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// A peer is one side of the connection: what a game client or a game server
-// would be. It knows neither sockets nor the time. Bytes come in through
-// Receive, and go out through the send function that tick and Due are given; so
-// the same code runs over UDP and in virtual time, see relay.go.
+// A peer is one side of the connection, as a game client or a game server is. It
+// uses no socket and does not read the time: datagrams come in through Receive, and
+// go out through the send function that is passed to tick and Due. So the same code
+// runs over UDP and in virtual time, see relay.go.
 type peer struct {
 	name    string
 	session *ackbits.Session
-	out     []byte // every datagram is built here, never where one is received
+	out     []byte // datagrams are built here, never in the buffer that one is received into
 
 	rate      int          // ticks a second
 	stateType ackbits.Type // of the datagrams that carry its state
@@ -27,17 +27,17 @@ type peer struct {
 
 	script  script
 	next    int    // the next line to send
-	event   []byte // the event that carries it is built here
+	event   []byte // events are built here
 	pace    int    // ticks over which the lines are spread
-	tally   tally  // of what the other side sends
+	tally   tally  // of the lines that were delivered
 	theirs  state  // the latest state of the other side
-	current int    // states that were news when they came
-	older   int    // states that came too late to be
+	current int    // states that were the latest when they arrived
+	older   int    // states that arrived after a later one
 
-	status atomic.Pointer[status] // for the progress line, which another goroutine draws
+	status atomic.Pointer[status] // for the progress line, which another goroutine prints
 }
 
-// status is what the progress line tells about a peer.
+// status is what the progress line shows of a peer.
 type status struct {
 	ticks    uint32
 	received int
@@ -64,20 +64,20 @@ func newPeer(name string, rate int, stateType ackbits.Type, cfg ackbits.Config, 
 	return p, nil
 }
 
-// Receive takes in a datagram. Call Due after each: that is what sends
-// acknowledgements in time when many datagrams arrive at once.
+// Receive processes a datagram. Call Due after each, so that acknowledgements leave
+// in time when many datagrams arrive at once.
 func (p *peer) Receive(datagram []byte) {
 	in, err := p.session.Receive(datagram)
 	if err != nil {
-		return // damaged, or not for this session, or the session is over: dropped
+		return // damaged, of another session, or the session has ended: dropped
 	}
-	// Events are for what must not be lost. Each comes exactly once, in whatever
-	// order. Its bytes are still those of the datagram: use them now or copy them.
+	// Events are for what must not be lost. Each is delivered exactly once, in any
+	// order. Data is a part of datagram: use it now or copy it.
 	for _, event := range in.Events {
 		p.tally.add(event.Data)
 	}
-	// State is for what the next datagram replaces anyway. Latest says whether
-	// this one is news; an older one that was overtaken is not.
+	// State is for what the next datagram replaces anyway. Latest is false if a later
+	// state has arrived before this one.
 	if s, ok := parseState(in.Payload); ok && in.Latest {
 		p.theirs = s
 		p.current++
@@ -86,31 +86,31 @@ func (p *peer) Receive(datagram []byte) {
 	}
 }
 
-// tick is one turn of the game loop.
+// tick runs the game loop once.
 func (p *peer) tick(send func(datagram []byte)) {
 	if p.over() {
 		return
 	}
 	p.ticks++
 
-	// Hand over the lines whose turn has come. Send has a limit: with 256 events
-	// undelivered, the next would end the session. Room keeps us below it.
+	// Send the lines that are due. When 256 events are undelivered, one more would
+	// end the session: Room says how many more there may be.
 	for p.next < p.script.due(p.ticks, p.pace) && p.session.Room() > 0 {
 		p.event = appendLine(p.event[:0], p.next, p.script.line(p.next))
 		if _, err := p.session.Send(p.event); err != nil {
-			panic(err) // there was room, and readScript has checked the size
+			panic(err) // cannot happen: there was room, and readScript checked the size
 		}
 		p.next++
 	}
 
-	// A state datagram each tick: sent once, and if it is lost, then it is lost.
+	// Send the state: one datagram a tick, never retransmitted.
 	state := state{tick: p.ticks, drained: p.drained()}
 	if datagram, _, err := p.session.AppendDatagram(p.out[:0], p.stateType, state.append(nil)); err == nil {
 		send(datagram)
 	}
 
-	// Events that were sent just before Close would go out only once. So leave
-	// when all of ours have been acknowledged and the other side says the same.
+	// Events sent just before Close would not be retransmitted. So close when all of
+	// ours are acknowledged and the other side says that its are, too.
 	if p.drained() && p.theirs.drained {
 		p.leave()
 	}
@@ -118,33 +118,33 @@ func (p *peer) tick(send func(datagram []byte)) {
 	p.publish()
 }
 
-// Due sends whatever the session has to say now: events, for the first time or
-// again, a heartbeat after 50 ms of silence, the last words after Close.
+// Due sends the datagrams that are due: new events and retransmissions, a heartbeat
+// when nothing was sent for 50 ms, and Disconnects after Close.
 func (p *peer) Due(send func(datagram []byte)) {
 	for datagram := range p.session.Due(p.out) {
 		send(datagram)
 	}
 }
 
-// Deadline returns when Due next has something to do, if nothing arrives.
+// Deadline returns when Due next has something to send if nothing arrives.
 func (p *peer) Deadline() (t time.Time, ok bool) { return p.session.Deadline() }
 
-// leave begins to leave: Due still sends three Disconnects, then it is over.
+// leave ends the session. Due still sends three Disconnects.
 func (p *peer) leave() { p.session.Close() }
 
-// over reports whether the session has ended, for whatever reason.
+// over reports whether the session has ended, for any reason.
 func (p *peer) over() bool { return p.session.Err() != nil }
 
-// drained reports whether every line was sent and is known to have arrived.
+// drained reports whether every line was sent and acknowledged.
 func (p *peer) drained() bool { return p.next == p.script.count && p.session.InFlight() == 0 }
 
-// verdict returns what went wrong with the lines from one peer to the other, nil
-// if nothing did. It is for the end.
-func verdict(from, to *peer) error {
+// problem returns what is wrong with the lines from one peer to the other, nil if
+// nothing did. Call it when the sessions have ended.
+func problem(from, to *peer) error {
 	err := to.tally.check(from.script.digest)
 	if !from.drained() && (err == nil || errors.Is(err, errMissing)) {
-		// That lines are missing is no wonder then.
-		return fmt.Errorf("%s: its session ended (%w): of its %d lines, %d are not known to have arrived and %d were never sent", from.name,
+		// The session ended too early, which explains why lines are missing.
+		return fmt.Errorf("%s: the session ended (%w) when, of %d lines, %d were sent but not acknowledged and %d were not sent", from.name,
 			from.session.Err(), from.script.count, from.session.InFlight(), from.script.count-from.next)
 	}
 	if err != nil {
@@ -157,11 +157,11 @@ func (p *peer) publish() {
 	p.status.Store(&status{p.ticks, p.tally.lines, p.session.InFlight(), p.session.Stats()})
 }
 
-// state is what a peer sends each tick. A game would have inputs here, or the
-// positions of everything that moves.
+// state is what a peer sends on each tick. In a game it would be the player's input,
+// or the positions of everything that moves.
 type state struct {
 	tick    uint32
-	drained bool // all events of the sender have been acknowledged
+	drained bool // every event of the sender is acknowledged
 }
 
 func (s state) append(dst []byte) []byte {
@@ -186,13 +186,13 @@ func appendLine(dst []byte, number int, text []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(number)), text...)
 }
 
-// tally checks what a peer receives without keeping it.
+// tally checks the events that a peer receives, without keeping their text.
 type tally struct {
-	seen    []bool // which lines came, by number
-	lines   int    // that came
-	twice   int    // events that brought a line once more
-	unknown int    // events that no line can have been
-	digest  digest // of the lines that came
+	seen    []bool // which lines were delivered, by number
+	lines   int    // how many were delivered
+	twice   int    // events with a line that had been delivered before
+	unknown int    // events that are no line
+	digest  digest // of the lines delivered
 }
 
 func (t *tally) add(event []byte) {
@@ -210,28 +210,28 @@ func (t *tally) add(event []byte) {
 	t.digest.add(event)
 }
 
-// check reports whether every line came once and unchanged; want is the digest
-// of what was sent.
+// check returns nil if every line was delivered once and unchanged. want is the
+// digest of the lines that were sent.
 func (t *tally) check(want digest) error {
 	missing := len(t.seen) - t.lines
 	switch {
 	case t.twice > 0:
-		return fmt.Errorf("%d events brought a line that had arrived before", t.twice)
+		return fmt.Errorf("%d events were lines that had been delivered before", t.twice)
 	case t.unknown > 0:
-		return fmt.Errorf("%d events arrived that nobody sent", t.unknown)
+		return fmt.Errorf("%d events were delivered that nobody sent", t.unknown)
 	case missing > 0:
 		return fmt.Errorf("%w: %d of %d, the first of them line %d", errMissing, missing, len(t.seen), slices.Index(t.seen, false)+1)
 	case t.digest != want:
-		return fmt.Errorf("lines arrived changed: their hash is %v, that of those sent is %v", t.digest, want)
+		return fmt.Errorf("lines were changed: the hash of those delivered is %v, of those sent %v", t.digest, want)
 	}
 	return nil
 }
 
-var errMissing = errors.New("lines did not arrive")
+var errMissing = errors.New("lines were not delivered")
 
-// digest is the sum of the SHA-256 hashes of events, cut to 64 bits: a hash of
-// all of them that does not depend on the order in which they come. Each event
-// holds its number, so lines that swap texts change it.
+// digest is a hash of many events that does not depend on their order: the sum of
+// their SHA-256 hashes, each cut to 64 bits. An event holds the number of its line,
+// so two lines that swap their texts change the digest.
 type digest uint64
 
 func (d *digest) add(event []byte) {

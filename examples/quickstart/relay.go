@@ -13,19 +13,19 @@ import (
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// The network between the peers, in two forms: real UDP sockets with a relay
-// between them, and a simulation in virtual time. Both lose, delay, reorder and
-// duplicate datagrams with the same two simnet links.
+// The network between the peers, in two forms: UDP sockets with a relay between
+// them, and a simulation in virtual time. Both lose, delay, reorder and duplicate
+// datagrams by two links of package simnet.
 
-// traffic is what became of the datagrams.
+// traffic is what the network did with the datagrams.
 type traffic struct {
 	took     time.Duration
 	up, down simnet.Stats // from the client, from the server
 }
 
-// overUDP runs the peers on sockets until both sessions are over. When ctx is
-// done, they leave.
-func overUDP(ctx context.Context, client, server *peer, seed uint64, weather simnet.Config) (traffic, error) {
+// overUDP runs the peers on sockets until both sessions have ended. When ctx is
+// cancelled, both leave.
+func overUDP(ctx context.Context, client, server *peer, seed uint64, conditions simnet.Config) (traffic, error) {
 	// client <-> front [relay] back <-> server
 	var sockets [4]*socket
 	for i := range sockets {
@@ -41,7 +41,7 @@ func overUDP(ctx context.Context, client, server *peer, seed uint64, weather sim
 	connect(back, atServer)
 
 	start := time.Now()
-	up, down := simnet.NewLink(seed, weather), simnet.NewLink(seed+1, weather)
+	up, down := simnet.NewLink(seed, conditions), simnet.NewLink(seed+1, conditions)
 	var relay, peers sync.WaitGroup
 	relay.Go(func() { forward(up, start, front, back) })
 	relay.Go(func() { forward(down, start, back, front) })
@@ -50,18 +50,18 @@ func overUDP(ctx context.Context, client, server *peer, seed uint64, weather sim
 
 	peers.Wait()
 	took := time.Since(start)
-	front.conn.Close() // which ends forward
+	front.conn.Close() // ends forward
 	back.conn.Close()
 	relay.Wait()
 	return traffic{took, up.Stats(), down.Stats()}, nil
 }
 
-// play is the loop of a peer on a socket: sleep until a datagram arrives, the
-// next tick is due, or the session has something to do; then do it.
+// play runs a peer on a socket. It waits until a datagram arrives, the next tick is
+// due or the session has something to send, then does that.
 func play(ctx context.Context, p *peer, s *socket) {
 	interval := time.Second / time.Duration(p.rate)
 	nextTick := time.Now()
-	buf := make([]byte, 2*ackbits.MaxDatagramSize) // more than fits, so that nothing is cut to a legal size
+	buf := make([]byte, ackbits.MaxDatagramSize+1) // one more, so that a longer datagram is refused, not cut to size
 	for !p.over() {
 		wake := nextTick
 		if t, ok := p.Deadline(); ok && t.Before(wake) {
@@ -69,9 +69,10 @@ func play(ctx context.Context, p *peer, s *socket) {
 		}
 		datagram, err := s.receive(buf, wake)
 		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(wake) > interval {
-			// We were held up (Ctrl-Z, a debugger, a closed lid). The deadline has
-			// passed and hides what arrived meanwhile, and Due would take the
-			// silence for the end of the session. So look again first.
+			// The program was stopped for a while (Ctrl-Z, a debugger, a closed lid).
+			// Datagrams that arrived meanwhile are still in the socket: with a read
+			// deadline that has passed, Read did not look. Receive them first, or
+			// Due finds a timeout.
 			datagram, err = s.receive(buf, time.Now().Add(50*time.Millisecond))
 		}
 		if err == nil {
@@ -83,24 +84,24 @@ func play(ctx context.Context, p *peer, s *socket) {
 		if now := time.Now(); !now.Before(nextTick) {
 			p.tick(s.send)
 			if nextTick = nextTick.Add(interval); nextTick.Before(now) {
-				nextTick = now.Add(interval) // too slow: skip ticks rather than hurry
+				nextTick = now.Add(interval) // too slow: skip ticks instead of catching up
 			}
 		}
 		p.Due(s.send)
 	}
 }
 
-// forward is the relay in one direction: what arrives on a socket goes through
-// the link, and if it comes out at the other end, out of the other socket. It
-// ends when in is closed.
+// forward is one direction of the relay: it sends what arrives on the socket in over
+// the link, and what comes out of the link over the socket out. It returns when in
+// is closed.
 func forward(link *simnet.Link, start time.Time, in, out *socket) {
-	buf := make([]byte, 2*ackbits.MaxDatagramSize)
+	buf := make([]byte, ackbits.MaxDatagramSize+1)
 	for {
 		now := time.Since(start)
 		for datagram, ok := link.Receive(now); ok; datagram, ok = link.Receive(now) {
 			out.send(datagram)
 		}
-		var wake time.Time // none: wait for as long as it takes
+		var wake time.Time // zero: no limit
 		if at, ok := link.Next(); ok {
 			wake = start.Add(at)
 		}
@@ -128,22 +129,22 @@ func newSocket() (*socket, error) {
 	return &socket{conn: conn}, nil
 }
 
-// connect tells two sockets each other's address. On the internet a server
-// learns the address of a client when it first hears of it.
+// connect tells two sockets each other's address. On the internet a server learns
+// the address of a client from its first datagram.
 func connect(a, b *socket) {
 	a.peer, b.peer = b.address(), a.address()
 }
 
 func (s *socket) address() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// send sends a datagram. One that could not be sent is one that was lost.
+// send sends a datagram. If that fails, the datagram is lost, as on the way.
 func (s *socket) send(datagram []byte) { _, _ = s.conn.WriteToUDPAddrPort(datagram, s.peer) }
 
-// errStranger is what receive returns for a datagram from elsewhere: anyone may
-// send to a UDP port.
+// errStranger is returned by receive for a datagram from another address than the
+// peer's: anybody can send to a UDP port.
 var errStranger = errors.New("datagram from an unknown address")
 
-// receive waits for a datagram until a time; the zero time means for ever.
+// receive waits for a datagram until the given time, without limit if that is zero.
 func (s *socket) receive(buf []byte, until time.Time) ([]byte, error) {
 	if err := s.conn.SetReadDeadline(until); err != nil {
 		return nil, err
@@ -158,18 +159,18 @@ func (s *socket) receive(buf []byte, until time.Time) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// inVirtualTime runs the peers in a simulation until both sessions are over.
-// Nothing waits: the clock, which the sessions read too, jumps from one instant
-// at which something happens to the next.
-func inVirtualTime(ctx context.Context, client, server *peer, clock *ackbits.ManualClock, seed uint64, weather simnet.Config) traffic {
-	pair := simnet.NewPair(seed, clock, client, server, weather, weather)
+// inVirtualTime runs the peers in a simulation until both sessions have ended.
+// Nothing waits: the clock that the sessions read is set from one instant at which
+// something happens to the next.
+func inVirtualTime(ctx context.Context, client, server *peer, clock *ackbits.ManualClock, seed uint64, conditions simnet.Config) traffic {
+	pair := simnet.NewPair(seed, clock, client, server, conditions, conditions)
 	pair.Every(client.rate, time.Second, func() {
 		client.tick(func(datagram []byte) { pair.Send(simnet.AToB, datagram) })
 	})
 	pair.Every(server.rate, time.Second, func() {
 		server.tick(func(datagram []byte) { pair.Send(simnet.BToA, datagram) })
 	})
-	const limit = 365 * 24 * time.Hour // never reached: a session ends long before
+	const limit = 365 * 24 * time.Hour // never reached: the sessions end long before
 	pair.RunUntil(func() bool {
 		if ctx.Err() != nil {
 			client.leave()

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -11,16 +10,30 @@ import (
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// progress draws how things stand: over and over in one line of a terminal, or
-// a line a second into anything else.
+// progress shows how far the peers are: in one line of a terminal that is written
+// again and again, or in a new line each second if the output goes elsewhere.
 type progress struct {
-	out      io.Writer
-	terminal bool
-	last     string // what was drawn last
+	out     io.Writer
+	columns func() int // of the terminal, now; nil if out is none
+	last    string     // what was shown last
+}
+
+// checkedWriter remembers the first error, so that not every print must check.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 func (p *progress) interval() time.Duration {
-	if p.terminal {
+	if p.columns != nil {
 		return 100 * time.Millisecond
 	}
 	return time.Second
@@ -28,55 +41,58 @@ func (p *progress) interval() time.Duration {
 
 func (p *progress) draw(client, server *peer) {
 	c, s := client.status.Load(), server.status.Load()
-	line := fmt.Sprintf("%5.1f s  up %d, down %d of %d  rtt %s  loss %s  resent %d  in flight %d",
+	line := fmt.Sprintf("%5.1f s  up %d, down %d of %d  rtt %s  loss %s  retransmitted %d  in flight %d",
 		float64(c.ticks)/float64(client.rate), s.received, c.received, client.script.count,
 		milliseconds(c.RTT), percent(c.Lost+s.Lost, c.Lost+s.Lost+c.Delivered+s.Delivered),
 		c.EventsResent+s.EventsResent, c.inFlight+s.inFlight)
-	if !p.terminal {
+	if p.columns == nil {
 		if line != p.last {
 			fmt.Fprintln(p.out, line)
 			p.last = line
 		}
 		return
 	}
-	line = line[:min(len(line), 79)]                // a longer one could wrap
-	fmt.Fprintf(p.out, "\r%-*s", len(p.last), line) // blanks over the rest of a longer one
+	// A line that reaches the last column may wrap, and then \r no longer goes back
+	// to its start. Blanks overwrite the rest of a longer line.
+	room := max(p.columns()-1, 0)
+	line = line[:min(len(line), room)]
+	fmt.Fprintf(p.out, "\r%-*s", min(len(p.last), room), line)
 	p.last = line
 }
 
-// end draws for the last time and leaves the line as it is.
+// end shows the progress for the last time and ends the line.
 func (p *progress) end(client, server *peer) {
 	p.draw(client, server)
-	if p.terminal {
+	if p.columns != nil {
 		fmt.Fprintln(p.out)
 	}
 }
 
-// summary prints what happened.
+// summary prints a table of what both sides and the relay did.
 func summary(out io.Writer, client, server *peer, t traffic) {
 	row := func(name string, left, right any) {
 		fmt.Fprintf(out, "%-26s%18v%18v\n", name, left, right)
 	}
 	c, s := client.session.Stats(), server.session.Stats()
-	row("each side", client.name, server.name)
+	row("each peer", client.name, server.name)
 	row("  events sent", c.EventsSent, s.EventsSent)
 	row("    copies per event", copies(c), copies(s))
 	row("    acknowledged", c.EventsDelivered, s.EventsDelivered)
-	row("  events delivered to it", client.tally.lines, server.tally.lines)
+	row("  events received", client.tally.lines, server.tally.lines)
 	row("    delivered twice", client.tally.twice, server.tally.twice)
-	row("    copies discarded", c.EventsDuplicate, s.EventsDuplicate)
-	row("  states delivered to it", client.current, server.current)
-	row("    discarded as old", client.older, server.older)
-	row("  round trip", milliseconds(c.RTT), milliseconds(s.RTT))
-	row("  ended because", end(client), end(server))
+	row("    duplicates dropped", c.EventsDuplicate, s.EventsDuplicate)
+	row("  states received", client.current, server.current)
+	row("    dropped as outdated", client.older, server.older)
+	row("  round-trip time", milliseconds(c.RTT), milliseconds(s.RTT))
+	row("  session ended with", end(client), end(server))
 	row("the relay", "from "+client.name, "from "+server.name)
-	row("  datagrams taken in", t.up.Sent, t.down.Sent)
+	row("  datagrams received", t.up.Sent, t.down.Sent)
 	row("    lost", lost(t.up), lost(t.down))
 	row("    duplicated", t.up.Duplicated, t.down.Duplicated)
-	row("    overtaken on the way", t.up.Reordered, t.down.Reordered)
+	row("    reordered", t.up.Reordered, t.down.Reordered)
 }
 
-// copies is how often an event was sent on average.
+// copies returns how often an event was sent, on average.
 func copies(s ackbits.Stats) string {
 	if s.EventsSent == 0 {
 		return "-"
@@ -107,10 +123,4 @@ func milliseconds(d time.Duration) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
-}
-
-// isTerminal reports whether a file is one, or a device much like it.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

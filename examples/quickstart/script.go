@@ -2,43 +2,55 @@ package main
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/ackbits/ackbits"
 )
 
 //go:embed voyage.txt
 var voyage []byte
 
-// script is the lines that each peer sends: those of a text, repeated or cut
-// short to make up a count. A line is what stands between two line feeds,
-// whatever its bytes; the carriage return of a Windows file is part of it.
+// script is the lines that each peer sends: the first count lines of a text, which
+// is repeated if it has fewer. A line is what is between two line feeds, of any
+// bytes; the carriage return in a Windows file is part of the line.
 type script struct {
 	text   [][]byte
 	count  int
 	digest digest
 }
 
-// The most that the example takes in. It could take more, but not usefully.
+// The largest input. More would work, but there is nothing to learn from it.
 const (
 	maxText   = 256 << 20
 	maxEvents = 10_000_000
 )
 
-// readScript reads the lines of a file, or of the embedded text if the name is
-// empty, and makes count of them, or as many as there are if count is 0.
-func readScript(name string, count int) (script, error) {
+// readScript returns a script of a file, or of the embedded text if the name is
+// empty, with count lines, or with all lines of the text if count is 0. A line of
+// more than maxLine bytes is an error. Reading a named pipe can take for ever, so it
+// returns ctx.Err() when ctx is cancelled.
+func readScript(ctx context.Context, name string, count, maxLine int) (s script, err error) {
 	if name == "" {
-		return newScript("the embedded text", voyage, count)
+		return newScript("the embedded text", voyage, count, maxLine)
 	}
-	text, err := readFile(name)
-	if err != nil {
-		return script{}, err
+	done := make(chan struct{})
+	var read script
+	var readErr error
+	go func() {
+		defer close(done)
+		var text []byte
+		if text, readErr = readFile(name); readErr == nil {
+			read, readErr = newScript(name, text, count, maxLine)
+		}
+	}()
+	select {
+	case <-done:
+		return read, readErr
+	case <-ctx.Done():
+		return script{}, ctx.Err()
 	}
-	return newScript(name, text, count)
 }
 
 func readFile(name string) ([]byte, error) {
@@ -57,7 +69,7 @@ func readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-func newScript(name string, text []byte, count int) (script, error) {
+func newScript(name string, text []byte, count, maxLine int) (script, error) {
 	if len(text) == 0 {
 		return script{}, fmt.Errorf("%s is empty: there is nothing to send", name)
 	}
@@ -66,12 +78,11 @@ func newScript(name string, text []byte, count int) (script, error) {
 		s.count = len(s.text)
 	}
 	if s.count > maxEvents {
-		return script{}, fmt.Errorf("%s has %d lines; with -events, up to the first %d are sent", name, s.count, maxEvents)
+		return script{}, fmt.Errorf("%s has %d lines; use -events to send no more than the first %d", name, s.count, maxEvents)
 	}
-	const maxLine = ackbits.MaxEventSize - numberSize
 	for i, line := range s.text[:min(s.count, len(s.text))] {
 		if len(line) > maxLine {
-			return script{}, fmt.Errorf("line %d of %s has %d bytes; an event, and so a line here, can carry %d", i+1, name, len(line), maxLine)
+			return script{}, fmt.Errorf("line %d of %s has %d bytes, but an event has room for a line of %d", i+1, name, len(line), maxLine)
 		}
 	}
 	var event []byte

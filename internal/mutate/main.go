@@ -5,6 +5,7 @@
 //	go -C internal/mutate run .                     # all of the root package
 //	go -C internal/mutate run . -files ack,inbox    # some files
 //	go -C internal/mutate run . -sample 10          # every tenth mutant
+//	go -C internal/mutate run . -requirements 20    # see requirements.go (-seed, -dir ../../endpoint)
 //
 // All mutants are compiled at once, each behind a number that an environment
 // variable chooses, so that trying one takes a run of the tests and no build.
@@ -39,12 +40,23 @@ func main() {
 	workers := flag.Int("workers", runtime.NumCPU(), "how many to try at a time")
 	tests := flag.String("run", "", "only the tests that match this `pattern`")
 	keep := flag.Int("keep", 95, "the least share of mutants that must be noticed, in percent")
+	requirements := flag.Int("requirements", 0, "instead, break the code of so many requirements of docs/protocol.md and see whether the tests that cite them notice")
+	seed := flag.Uint64("seed", 0, "which requirements; 0: others each time")
 	flag.Parse()
-	if err := run(*dir, *files, *tests, *sample, *workers, *keep); err != nil {
+	var err error
+	if *requirements > 0 {
+		err = runRequirements(*dir, *requirements, *seed)
+	} else {
+		err = run(*dir, *files, *tests, *sample, *workers, *keep)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
+
+// timeoutOfOne is how long the tests of one requirement may take with a mutant.
+const timeoutOfOne = time.Minute
 
 func run(dir, files, tests string, sample, workers, keep int) error {
 	dir, err := filepath.Abs(dir)

@@ -1,4 +1,4 @@
-// Package rtt smooths round trip times as RFC 6298, section 2, does.
+// Package rtt smooths round trip times as RFC 6298, section 2, does (P-7.1.2).
 package rtt
 
 // Estimator holds the smoothed round trip time and its variation, both in

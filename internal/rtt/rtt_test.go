@@ -9,6 +9,7 @@ import (
 const ms = 1_000_000
 
 // The vectors are computed by hand from RFC 6298, 2.2 and 2.3, in nanoseconds.
+// P-7.1.2.
 func TestEstimatorFollowsRFC6298(t *testing.T) {
 	var e Estimator
 	require.False(t, e.Sampled())
@@ -36,6 +37,7 @@ func TestFirstSampleOfZeroIsASample(t *testing.T) {
 	require.EqualValues(t, 20*ms, e.Variation())
 }
 
+// P-7.1.2.
 func TestNegativeSampleCountsAsZero(t *testing.T) {
 	var negative, zero Estimator
 	for _, s := range []int64{40 * ms, -5} {

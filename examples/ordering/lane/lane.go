@@ -1,10 +1,11 @@
-// Package lane carries an [ackbits.OrderedLane] in the application datagrams of
-// an [ackbits.Session]. The session brings the token, the checks, the heartbeat
-// and the timeout; the lane brings the order. They acknowledge apart: the
-// session's own acknowledgements are of datagrams and say nothing of events.
+// Package lane sends the events of an [ackbits.OrderedLane] in the application
+// datagrams of an [ackbits.Session]. The session provides the token, the validity
+// checks, the heartbeat and the timeout; the lane provides reliable delivery in
+// order. The lane has acknowledgements of its own: those of the session are about
+// datagrams, not about the lane's events.
 //
-// Copy it into your game and change it: an event_id and a cumulative
-// acknowledgement are all that the lane needs of a protocol.
+// Copy it into your game and change it. All that the lane needs of a protocol is an
+// event id and a cumulative acknowledgement.
 package lane
 
 import (
@@ -15,34 +16,34 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// The two datagrams of a lane. Every number is little-endian, as in the
-// session's header.
+// The types of the two datagrams that a lane needs, and what their payloads are.
+// Numbers are little-endian, as in the session's header.
 const (
 	TypeEvent ackbits.Type = 16 // event_id u32, then the event
-	TypeAck   ackbits.Type = 17 // u32: the highest event_id delivered without a gap
+	TypeAck   ackbits.Type = 17 // u32: the last event_id delivered; those before it were, too
 
 	idSize = 4
 )
 
 var errPayload = errors.New("lane: a malformed payload")
 
-// Conn is one side of a connection. It is made by New and not safe for
-// concurrent use.
+// Conn is one side of a connection. Use New to make one. It is not safe for use by
+// several goroutines at once.
 type Conn struct {
-	*ackbits.Session // for its own datagrams, Stats and so on; not for Receive, Due and Deadline
+	*ackbits.Session // for AppendDatagram, Stats and so on. Conn replaces Receive, Due, Deadline, Send, Err and InFlight
 	lane             *ackbits.OrderedLane
 	owesAck          bool
 	buf, payload     []byte
 }
 
-// New returns a connection that begins now. A session's Accept is asked about
-// all datagrams but the lane's.
+// New returns a connection that begins now. session.Accept is called for all
+// application datagrams except those of the lane.
 func New(session ackbits.Config, lane ackbits.LaneConfig) (*Conn, error) {
 	accept := session.Accept
 	session.Accept = func(h ackbits.Header, payload []byte) error {
 		switch {
 		case h.Type == TypeEvent && len(payload) < idSize, h.Type == TypeAck && len(payload) != idSize:
-			return errPayload // before it is acknowledged
+			return errPayload // so that the datagram is not acknowledged
 		case h.Type == TypeEvent, h.Type == TypeAck, accept == nil:
 			return nil
 		}
@@ -60,7 +61,10 @@ func New(session ackbits.Config, lane ackbits.LaneConfig) (*Conn, error) {
 	return &Conn{Session: s, lane: l, buf: make([]byte, 0, ackbits.MaxDatagramSize)}, nil
 }
 
-// Send queues an event. ErrLaneFull means that a Droppable one was refused.
+// Send queues a copy of an event. If too many events are undelivered, it refuses a
+// Droppable one with ackbits.ErrLaneFull, and a Critical one ends the lane with
+// ackbits.ErrLaneOverflow. An event that does not fit into a datagram is
+// ackbits.ErrEventTooLarge.
 func (c *Conn) Send(event []byte, p ackbits.Priority) error {
 	if len(event) > c.MaxPayload()-idSize {
 		return ackbits.ErrEventTooLarge
@@ -69,9 +73,9 @@ func (c *Conn) Send(event []byte, p ackbits.Priority) error {
 	return err
 }
 
-// Receive takes in a datagram. If it brought the next event in order, event is
-// that one and part of datagram; ok says so, for an event may be empty. Any
-// other datagram is in in. Call Due after it.
+// Receive processes a datagram. If it delivers the next event in order, ok is true
+// and event is that event, a part of datagram. What any other datagram delivers is
+// in in. Call Due after each Receive.
 func (c *Conn) Receive(datagram []byte) (event []byte, ok bool, in ackbits.Incoming, err error) {
 	in, err = c.Session.Receive(datagram)
 	if err != nil || in.Payload == nil {
@@ -80,7 +84,7 @@ func (c *Conn) Receive(datagram []byte) (event []byte, ok bool, in ackbits.Incom
 	switch in.Type {
 	case TypeEvent:
 		deliver, _ := c.lane.Receive(binary.LittleEndian.Uint32(in.Payload))
-		c.owesAck = true // whatever deliver says: it may repair the loss of an earlier one
+		c.owesAck = true // even if it was delivered before: the acknowledgement may have been lost
 		if deliver {
 			return in.Payload[idSize:], true, in, nil
 		}
@@ -90,7 +94,8 @@ func (c *Conn) Receive(datagram []byte) (event []byte, ok bool, in ackbits.Incom
 	return nil, false, in, err
 }
 
-// Due calls send for each datagram that is due; it must not keep it.
+// Due calls send for each datagram that is to leave now. The datagram is valid
+// during the call only.
 func (c *Conn) Due(send func(datagram []byte)) {
 	if c.owesAck {
 		c.owesAck = false
@@ -105,10 +110,10 @@ func (c *Conn) Due(send func(datagram []byte)) {
 }
 
 func (c *Conn) send(send func([]byte), t ackbits.Type, payload []byte) {
-	c.payload = payload // for its room
+	c.payload = payload // so that its memory is used again
 	if datagram, _, err := c.AppendDatagram(c.buf, t, payload); err == nil {
 		send(datagram)
-	} // else the session has ended, and Err tells
+	} // otherwise the session has ended, and Err returns why
 }
 
 // Deadline returns when Due next has something to do.
@@ -120,7 +125,8 @@ func (c *Conn) Deadline() (t time.Time, ok bool) {
 	return t, ok
 }
 
-// Err returns why the connection has ended: the session's reason or the lane's.
+// Err returns why the connection has ended, nil while it lives: the session's error,
+// or else the lane's.
 func (c *Conn) Err() error {
 	if err := c.Session.Err(); err != nil {
 		return err
@@ -128,5 +134,5 @@ func (c *Conn) Err() error {
 	return c.lane.Err()
 }
 
-// InFlight returns how many events are not known as delivered.
+// InFlight returns how many events are not known to be delivered.
 func (c *Conn) InFlight() int { return c.lane.InFlight() }

@@ -1,0 +1,207 @@
+package endpoint
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/sha256"
+	"crypto/subtle"
+	"iter"
+	"time"
+
+	"github.com/ackbits/ackbits"
+)
+
+// Client is one attempt to join a server, and the session that comes of it. It
+// is not safe for concurrent use.
+//
+//	for each datagram that has arrived in inBuf {
+//		in, err := c.Receive(inBuf[:n])
+//		… in.Events, in.Payload as those of a session …
+//		for datagram := range c.Due(outBuf) { conn.Write(datagram) }
+//	}
+//	if s := c.Session(); s != nil { s.Send(event); … }
+//	for datagram := range c.Due(outBuf) { conn.Write(datagram) }
+//	if c.Err() != nil { … }
+//
+// To leave, call Shutdown or Close of the session and go on as before until Err
+// is not nil.
+type Client struct {
+	cfg     ClientConfig
+	time    timeline
+	private *ecdh.PrivateKey
+	key     [keySize]byte
+	hello   [sha256.Size]byte // hash of cfg.Hello
+
+	endsAt int64
+	nextAt int64 // of a Hello
+	knocks knocking
+	err    error
+
+	session *ackbits.Session
+	reply   []byte
+	token   uint64
+	code    [codeSize]byte // of a Reset
+	probe   []byte         // key of replies to probes
+	asked   [codeSize]byte // by a Probe that waits for its reply
+	isAsked bool
+}
+
+// NewClient returns a client that begins to knock now. What is wrong with cfg is
+// ackbits.ErrConfig, and the error names it; an error of Rand is returned.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	cfg.Hello = bytes.Clone(cfg.Hello)
+	private, err := newKey(cfg.Rand)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, private: private, hello: sha256.Sum256(cfg.Hello), endsAt: int64(cfg.Timeout)}
+	copy(c.key[:], private.PublicKey().Bytes())
+	c.knocks.tries = triesEach
+	c.time.start(cfg.Clock)
+	return c, nil
+}
+
+// Receive takes in a datagram that came from the server's address, which the
+// socket's layer checks, as a connected socket does. Of the session's it returns
+// what Session.Receive returns, under the same conditions; of the handshake
+// nothing. An error says why a datagram was dropped; once the client has ended,
+// for which reason.
+func (c *Client) Receive(datagram []byte) (ackbits.Incoming, error) {
+	if err := c.Err(); err != nil {
+		return ackbits.Incoming{}, err
+	}
+	if k, ok := handshakeKind(datagram); ok {
+		return ackbits.Incoming{}, c.handshake(k, datagram)
+	}
+	if c.session == nil {
+		return ackbits.Incoming{}, ackbits.ErrToken // of a session that is not ours yet
+	}
+	return c.session.Receive(datagram)
+}
+
+// handshake takes in a message of the handshake.
+func (c *Client) handshake(k kind, datagram []byte) error {
+	switch {
+	case k == kindReset && c.session != nil:
+		return c.receiveReset(datagram)
+	case k == kindProbe && c.session != nil:
+		return c.receiveProbe(datagram)
+	case k == kindChallenge && c.session == nil:
+		return c.receiveChallenge(datagram)
+	case k == kindAccept && c.session == nil:
+		return c.receiveAccept(datagram)
+	case k == kindRefuse && c.session == nil:
+		return c.receiveRefuse(datagram)
+	case kindChallenge <= k && k <= kindProbe:
+		return nil // late, or early
+	}
+	return ackbits.ErrType
+}
+
+// receiveReset ends the session if the server says so that began it. A code that
+// is not right says nothing (P-13.5.2).
+func (c *Client) receiveReset(datagram []byte) error {
+	token, code, err := parseCode(datagram)
+	if err != nil {
+		return err
+	}
+	if token != c.token {
+		return ackbits.ErrToken
+	}
+	if subtle.ConstantTimeCompare(code, c.code[:]) != 1 {
+		return ackbits.ErrForged
+	}
+	c.end(ErrReset)
+	// Nobody hears the session any more: it ends without a farewell.
+	c.session.Close()
+	var unsaid [ackbits.MaxDatagramSize]byte
+	for range c.session.Due(unsaid[:]) {
+	}
+	return nil
+}
+
+// receiveProbe has a Probe answered by the next Due (P-13.4.3). One reply waits at most.
+func (c *Client) receiveProbe(datagram []byte) error {
+	token, asked, err := parseCode(datagram)
+	if err != nil {
+		return err
+	}
+	if token != c.token {
+		return ackbits.ErrToken
+	}
+	copy(c.asked[:], asked)
+	c.isAsked = true
+	return nil
+}
+
+// end ends the client with a reason, which it returns.
+func (c *Client) end(reason error) error {
+	c.err = reason
+	c.private, c.knocks = nil, knocking{}
+	return reason
+}
+
+// Due yields every datagram that is due, each built from buf[:0] and valid until
+// the next: Hellos until the client is admitted, then the session's and replies
+// to probes. A buf of ackbits.MaxDatagramSize bytes fits them all. Breaking off
+// leaves the rest due. It is here that the client finds out that nobody answered.
+func (c *Client) Due(buf []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		now := c.time.read()
+		if c.err != nil {
+			return
+		}
+		if c.session == nil {
+			c.dueHello(buf, now, yield)
+			return
+		}
+		if c.isAsked {
+			c.isAsked = false
+			reply := shortMAC(c.probe, c.asked[:])
+			if !yield(appendCode(buf[:0], kindProbeReply, c.token, reply[:])) {
+				return
+			}
+		}
+		for datagram := range c.session.Due(buf) {
+			if !yield(datagram) {
+				return
+			}
+		}
+	}
+}
+
+// Deadline returns when Due next has something to do, as far as is known at the
+// last call; any call may change it, and any of the session's. It is not ok once
+// the client has ended.
+func (c *Client) Deadline() (t time.Time, ok bool) {
+	switch {
+	case c.Err() != nil:
+		return time.Time{}, false
+	case c.session == nil:
+		return c.time.time(min(c.nextAt, c.endsAt)), true
+	case c.isAsked:
+		return c.time.last, true
+	}
+	return c.session.Deadline()
+}
+
+// Session returns the session; nil until the client is admitted. It stays, after
+// the end too, for what is to be asked of it then, such as Undelivered.
+func (c *Client) Session() *ackbits.Session { return c.session }
+
+// Reply returns what the server's Admit said, up to MaxReply bytes; nil until the
+// client is admitted.
+func (c *Client) Reply() []byte { return c.reply }
+
+// Err returns the reason for which the client has ended: ErrRefused (a
+// *RefusedError, with the reason), ErrServerKey, ErrVersion, ErrNoAnswer,
+// ErrReset, or the session's. It is nil before, and reads no clock.
+func (c *Client) Err() error {
+	if c.err == nil && c.session != nil {
+		return c.session.Err()
+	}
+	return c.err
+}

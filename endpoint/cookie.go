@@ -1,0 +1,60 @@
+package endpoint
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"net/netip"
+	"time"
+)
+
+// cookieSlot is how long the cookies of one slot of time are given out. One is
+// good in its slot and in the next, so for 10 to 20 s. Shorter, a client on a
+// slow path never returns one in time; longer, a cookie that was overheard serves
+// longer, and clients must be remembered longer.
+const cookieSlot = 10 * time.Second
+
+// cookieLife is the longest that a cookie is good for. A server remembers a
+// client for so long after its last Hello: a copy of it is worth nothing then.
+const cookieLife = 2 * cookieSlot
+
+// cookies makes and judges cookies: a MAC over the address, the client's key and
+// the slot of time, under a secret that only this server has and only while it
+// runs. So nothing is kept for who asks.
+type cookies struct {
+	mac     hash.Hash
+	address []byte // scratch
+	sum     []byte
+}
+
+func newCookies(secret []byte) cookies {
+	return cookies{mac: hmac.New(sha256.New, secret)}
+}
+
+// check says whether a cookie is good (P-13.2.2), and returns the one to give out now.
+func (c *cookies) check(from netip.AddrPort, key, cookie []byte, now int64) (good bool, fresh [cookieSize]byte) {
+	slot := uint64(now / int64(cookieSlot))
+	fresh = c.of(from, key, slot)
+	if hmac.Equal(cookie, fresh[:]) {
+		return true, fresh
+	}
+	older := c.of(from, key, slot-1) // in the first slot one that nobody was given
+	return hmac.Equal(cookie, older[:]), fresh
+}
+
+// of returns the cookie of a slot. The zone of an address is of any length, so
+// it comes last.
+func (c *cookies) of(from netip.AddrPort, key []byte, slot uint64) (cookie [cookieSize]byte) {
+	ip := from.Addr().As16()
+	c.address = append(c.address[:0], ip[:]...)
+	c.address = binary.LittleEndian.AppendUint16(c.address, from.Port())
+	c.address = append(c.address, key...)
+	c.address = binary.LittleEndian.AppendUint64(c.address, slot)
+	c.address = append(c.address, from.Addr().Zone()...)
+	c.mac.Reset()
+	c.mac.Write(c.address)
+	c.sum = c.mac.Sum(c.sum[:0])
+	copy(cookie[:], c.sum)
+	return cookie
+}

@@ -1,0 +1,219 @@
+package endpoint
+
+import (
+	"crypto/sha256"
+	"io"
+	"net/netip"
+
+	"github.com/ackbits/ackbits"
+)
+
+const (
+	// joinRate bounds the joins that a server computes for in a second, of which
+	// joinBurst may come at once. At 0.1 to 0.2 ms each a flood from many proved
+	// addresses takes so much of one core, and so long in one turn of the loop.
+	// Smaller, players that all come back after a restart wait; at this rate 1,024
+	// of them are in after a second.
+	joinRate  = 1000
+	joinBurst = 256
+
+	// resetRate bounds the Resets, each of which costs a MAC. Smaller, fewer
+	// clients hear of a restart before their Timeout; larger, a flood of made up
+	// datagrams draws more.
+	resetRate  = 1000
+	resetBurst = 256
+
+	// remembered is how many clients are remembered for each of MaxPeers, and
+	// rememberedLeast how many in any case: joins, refusals and failed attempts
+	// of 20 s. Smaller, a rush of players is held up; larger, a flood from many
+	// proved addresses takes more memory, up to 800 bytes each.
+	remembered      = 4
+	rememberedLeast = 4096
+)
+
+// Gate is the server's half of the handshake alone, for servers that keep their
+// own table of sessions, sharded over goroutines, say. It is not safe for
+// concurrent use: guard it with a lock, or leave it to the goroutine that reads
+// the socket.
+type Gate struct {
+	cfg      ServerConfig
+	time     timeline
+	public   [keySize]byte // the server's static key
+	cookies  cookies
+	resetKey []byte
+	probing  []byte // key of the numbers that paths ask for
+	memory   memory
+	joins    allowance
+	resets   allowance
+	leaving  bool
+	seats    int // taken
+	stats    Stats
+	plain    []byte // scratch
+}
+
+// Admission is a new peer: what its session is made of.
+type Admission struct {
+	Addr   netip.AddrPort
+	Hello  []byte         // what it said of itself; the caller's
+	Config ackbits.Config // complete: Token, Clock, Seal and Open
+	Path   Path           // where its datagrams go, and how it moves; to be copied once, before it is used
+}
+
+// NewGate returns a gate that begins now. What is wrong with cfg is
+// ackbits.ErrConfig, and the error names it; an error of Rand is returned.
+func NewGate(cfg ServerConfig) (*Gate, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	secrets := make([]byte, 2*keySize)
+	if _, err := io.ReadFull(cfg.Rand, secrets); err != nil {
+		return nil, err
+	}
+	g := &Gate{
+		cfg:      cfg,
+		cookies:  newCookies(secrets[:keySize]),
+		probing:  secrets[keySize:],
+		resetKey: derive(cfg.Key.Bytes(), nil, labelReset),
+		memory:   newMemory(max(remembered*cfg.MaxPeers, rememberedLeast), cfg.MaxPerAddress),
+		joins:    newAllowance(joinRate, joinBurst),
+		resets:   newAllowance(resetRate, resetBurst),
+	}
+	copy(g.public[:], cfg.Key.PublicKey().Bytes())
+	g.time.start(cfg.Clock)
+	return g, nil
+}
+
+// Receive takes in a datagram that begins with the format of the handshake,
+// 0x0E, and drops every other. An answer, if it is not empty, is built in buf, for
+// which 640 bytes suffice, and goes back to from. An Admission, if it is not nil, is
+// a new peer: make its session before anything of it arrives.
+func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte, a *Admission) {
+	now := g.time.read()
+	if k, ok := handshakeKind(datagram); !ok || k != kindHello {
+		g.stats.Malformed++
+		return nil, nil
+	}
+	answer, a, _ = g.receiveHello(unmap(from), datagram, buf, now)
+	return answer, a
+}
+
+// Confirm tells that a datagram of a session opened: the client has the Accept,
+// which is not repeated any more.
+func (g *Gate) Confirm(token uint64) {
+	if c := g.memory.byToken[token]; c != nil && c.standing == admitted {
+		c.standing, c.answer = confirmed, nil
+	}
+}
+
+// End tells that a session has ended: its seat is free, and its client is
+// remembered for 20 s.
+func (g *Gate) End(token uint64) {
+	if g.memory.end(token, g.time.read()) {
+		g.seats--
+	}
+}
+
+// Stats returns the counters.
+func (g *Gate) Stats() Stats {
+	s := g.stats
+	s.Peers, s.Remembered = g.seats, len(g.memory.byKey)
+	return s
+}
+
+// receiveHello answers a Hello: with a Challenge until its cookie is good, then with
+// what was decided.
+func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64) ([]byte, *Admission, error) {
+	h, err := parseHello(datagram)
+	if err != nil {
+		g.stats.Malformed++
+		return nil, nil, err
+	}
+	g.stats.Hellos++
+	g.memory.sweep(now)
+	c := g.memory.byKey[h.key]
+	good, fresh := g.cookies.check(from, h.key[:], h.cookie[:], now)
+	if !good && c.settled() {
+		// It would be told nothing new. And a cookie that is made while a client is
+		// remembered would outlive the memory, and so would a copy of its Hello.
+		g.stats.Hushed++
+		return nil, nil, nil
+	}
+	if !good || h.version != version { // nothing is kept (P-13.2.2)
+		if h.cookie != [cookieSize]byte{} && !good {
+			g.stats.BadCookies++
+		}
+		g.stats.Challenges++
+		ch := challenge{version: version, clientKey: h.key, serverKey: g.public, cookie: fresh}
+		return ch.appendTo(buf[:0]), nil, nil
+	}
+	if c == nil {
+		if c = g.meet(&h, placeOf(from.Addr()), now); c == nil {
+			return nil, nil, nil
+		}
+	}
+	return g.hear(c, from, &h, buf, now)
+}
+
+// meet computes the secret of a client that is not known, and remembers it, if
+// the limits leave room.
+func (g *Gate) meet(h *hello, at netip.Prefix, now int64) *client {
+	switch {
+	case g.memory.full():
+		g.stats.HeldByMemory++
+		return nil
+	case g.memory.besieged(at):
+		g.stats.HeldByAddress++
+		return nil
+	case !g.joins.take(now):
+		g.stats.HeldByRate++
+		return nil
+	}
+	c := g.memory.add(h.key, at, now)
+	var ok bool
+	if c.static, ok = exchange(g.cfg.Key, h.key[:]); !ok {
+		c.standing = barred
+	}
+	return c
+}
+
+// hear opens a Hello and says what becomes of it. Before it has opened, nothing
+// in it counts (P-13.2.4). What was decided is said again (P-13.2.6).
+func (g *Gate) hear(c *client, from netip.AddrPort, h *hello, buf []byte, now int64) ([]byte, *Admission, error) {
+	p := parties{form: h.form, clientKey: h.key, serverKey: g.public}
+	app, err := g.open(c, &p, h)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.memory.touch(c, now)
+	hash := sha256.Sum256(app)
+	switch c.standing {
+	case heard, pending:
+		return g.judge(&knock{parties: p, client: c, from: from, app: app, hash: hash, buf: buf, now: now})
+	case refused, admitted:
+		if hash != c.hello {
+			break
+		}
+		g.stats.Repeated++
+		return append(buf[:0], c.answer...), nil, nil
+	}
+	g.stats.Hushed++
+	return nil, nil, nil
+}
+
+// open returns the application's hello, which lies in the gate's scratch.
+func (g *Gate) open(c *client, p *parties, h *hello) (app []byte, err error) {
+	if c.standing == barred {
+		g.stats.Forged++
+		return nil, ackbits.ErrForged
+	}
+	plain, ok := openBox(g.plain[:0], p.helloKey(c.static, h.cookie[:]), h.box, h.head)
+	if !ok {
+		g.stats.Forged++
+		return nil, ackbits.ErrForged
+	}
+	g.plain = plain
+	if app, err = unpadHello(plain); err != nil {
+		g.stats.Malformed++
+	}
+	return app, err
+}

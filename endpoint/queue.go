@@ -1,0 +1,47 @@
+package endpoint
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// answers wait for Due, at most limit of them, in a ring that grows to what was
+// needed. It keeps the buffers: limit of them, each as long as the longest
+// datagram that was in it.
+type answers struct {
+	limit int
+	ring  []answer
+	head  int // the oldest
+	n     int
+}
+
+type answer struct {
+	to       netip.AddrPort
+	datagram []byte
+}
+
+// push copies a datagram. It reports false if there is no room.
+func (q *answers) push(to netip.AddrPort, datagram []byte) bool {
+	if q.n == q.limit {
+		return false
+	}
+	if q.n == len(q.ring) {
+		q.ring = slices.Concat(q.ring[q.head:], q.ring[:q.head], make([]answer, min(q.n+8, q.limit-q.n)))
+		q.head = 0
+	}
+	a := &q.ring[(q.head+q.n)%len(q.ring)]
+	a.to, a.datagram = to, append(a.datagram[:0], datagram...)
+	q.n++
+	return true
+}
+
+// pop copies the oldest answer to buf.
+func (q *answers) pop(buf []byte) (to netip.AddrPort, datagram []byte, ok bool) {
+	if q.n == 0 {
+		return netip.AddrPort{}, nil, false
+	}
+	a := &q.ring[q.head]
+	q.head = (q.head + 1) % len(q.ring)
+	q.n--
+	return a.to, append(buf[:0], a.datagram...), true
+}

@@ -1,0 +1,210 @@
+package transfer
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"time"
+)
+
+// Due yields every datagram that may go now, each built from buf[:0] and valid
+// until the next: answers, offers and other messages, and chunks. A buf of
+// ackbits.MaxDatagramSize bytes fits them all. Call it after every Receive of the
+// session and at Deadline, or on a tick; breaking off leaves the rest due.
+func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		until := t.time.read()
+		if t.session.Err() != nil {
+			return
+		}
+		if t.answers >= deafAnswers && !t.outcomes {
+			for _, o := range t.outgoing {
+				o.fail(ErrOutcomes)
+			}
+		}
+		t.hash(until)
+		f := &t.flight
+		f.detect(until)
+		t.rate.count(f.got, f.gone, f.count, until)
+		t.rate.judge(f, until, t.patience())
+		t.tidy()
+		for {
+			datagram, ok := t.appendDue(buf[:0], until)
+			if !ok || !yield(datagram) {
+				return
+			}
+		}
+	}
+}
+
+// appendDue appends the next datagram that was due at until.
+func (t *Transfers) appendDue(dst []byte, until int64) ([]byte, bool) {
+	now := t.time.read()
+	p := t.payload[:0]
+	if t.answer.due {
+		t.answer.due = false
+		out, _, ok := t.datagram(dst, appendAnswer(p, t.answer.serial, t.answer.arrived))
+		return out, ok
+	}
+	for x := range t.words() {
+		if x.word.kind != 0 && x.word.at <= until {
+			out, number, ok := t.datagram(dst, x.appendWord(p))
+			x.word.sent(number, now, t.patience())
+			return out, ok
+		}
+	}
+	if at, ok := t.chunkAt(); !ok || at > until {
+		return dst, false
+	}
+	return t.appendChunk(dst, now)
+}
+
+// appendChunk appends the next chunk of the file whose turn it is (P-14.2.6).
+func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
+	for range t.outgoing {
+		t.turn = (t.turn + 1) % len(t.outgoing)
+		o := t.outgoing[t.turn]
+		if !o.ready() {
+			continue
+		}
+		r, repeat := o.take(min(t.rate.units(), int64(t.session.MaxPayload()-chunkHeader)/unit))
+		n := o.offer.bytes(r)
+		size := chunkHeader + n + wireOverhead
+		serial := t.flight.count
+		ask := t.rate.leave(serial, size, now, t.patience()) || !t.more()
+		p := appendChunk(t.payload[:0], ask, o.offer.ID, uint16(serial), r.from)
+		p = p[:len(p)+int(n)]
+		if err := readFull(o.source, p[chunkHeader:], r.from*unit); err != nil {
+			o.fail(err)
+			return t.appendDue(dst, now)
+		}
+		out, number, ok := t.datagram(dst, p)
+		if ok {
+			if repeat {
+				t.flight.repeats++
+			}
+			t.flight.add(chunk{file: o, number: number, sentAt: now, unit: r.from, units: uint8(r.to - r.from), ask: ask, size: uint16(size)})
+		}
+		return out, ok
+	}
+	return dst, false
+}
+
+// more reports whether a file has a chunk to send.
+func (t *Transfers) more() bool {
+	return slices.ContainsFunc(t.outgoing, (*Outgoing).ready)
+}
+
+// datagram appends a datagram with a payload and returns its number.
+func (t *Transfers) datagram(dst, payload []byte) (out []byte, number int64, ok bool) {
+	out, seq, err := t.session.AppendDatagram(dst, t.cfg.Type, payload)
+	if err != nil {
+		return dst, 0, false
+	}
+	t.number += int64(seq - uint16(t.number))
+	return out, t.number, true
+}
+
+// chunkAt returns when the next chunk may go.
+func (t *Transfers) chunkAt() (at int64, ok bool) {
+	if t.flight.flying >= t.rate.window(t.patience()) || t.flight.full() || !t.more() {
+		return 0, false
+	}
+	return t.rate.allowedAt(), true
+}
+
+// patience is how long an acknowledgement or an answer may take. As long as no chunk
+// was answered, the session's own estimate has to do.
+func (t *Transfers) patience() int64 {
+	if rtt := int64(t.session.RTT()); rtt > 0 && !t.flight.rtt.Sampled() {
+		return rtt + minPatience
+	}
+	return t.flight.patience()
+}
+
+// words yields what has something to say, or may have.
+func (t *Transfers) words() iter.Seq[*transfer] {
+	return func(yield func(*transfer) bool) {
+		for _, in := range t.incoming {
+			if !yield(&in.transfer) {
+				return
+			}
+		}
+		for _, o := range t.outgoing {
+			if !yield(&o.transfer) {
+				return
+			}
+		}
+	}
+}
+
+// hash does one step of hashing for each file that has something to hash.
+func (t *Transfers) hash(now int64) {
+	if now < t.hashAt {
+		return
+	}
+	if t.buf == nil && len(t.outgoing)+len(t.incoming) > 0 {
+		t.buf = make([]byte, hashBuffer)
+	}
+	more := false
+	for i, o := range t.outgoing {
+		if i < maxActive && o.begin(t.buf) {
+			more = true
+		}
+	}
+	for _, in := range t.incoming {
+		if in.hash(t.buf) {
+			more = true
+		}
+	}
+	t.hashing, t.hashAt = more, now
+	if more {
+		t.hashAt += hashPause
+	}
+}
+
+// tidy forgets the files that have ended and of which nothing has to be said, and gives
+// back what they took.
+func (t *Transfers) tidy() {
+	n := len(t.outgoing)
+	t.outgoing = slices.DeleteFunc(t.outgoing, func(o *Outgoing) bool { return o.over() })
+	t.incoming = slices.DeleteFunc(t.incoming, func(in *Incoming) bool { return in.over() && in.seen })
+	t.hashing = t.hashing || len(t.outgoing) < n // another one's turn
+	if len(t.outgoing) == 0 {
+		t.flight.rest()
+	}
+	if len(t.outgoing) == 0 && len(t.incoming) == 0 {
+		t.buf = nil
+	}
+}
+
+// Deadline returns when Due next has something to do, as far as is known at the last
+// call; any call may change it. It is not ok when there is nothing to do, or the
+// session has ended.
+func (t *Transfers) Deadline() (time.Time, bool) {
+	if t.session.Err() != nil {
+		return time.Time{}, false
+	}
+	at := int64(math.MaxInt64)
+	if t.answer.due {
+		at = t.time.now
+	}
+	for x := range t.words() {
+		if x.word.kind != 0 {
+			at = min(at, x.word.at)
+		}
+	}
+	if chunk, ok := t.chunkAt(); ok {
+		at = min(at, chunk)
+	}
+	if lost, ok := t.flight.lostAt(); ok {
+		at = min(at, lost)
+	}
+	if t.hashing {
+		at = min(at, t.hashAt)
+	}
+	if at == math.MaxInt64 {
+		return time.Time{}, false
+	}
+	return t.time.time(at), true
+}

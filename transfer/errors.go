@@ -1,0 +1,66 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ackbits/ackbits"
+)
+
+// Reasons for the end of a transfer, see the methods Err.
+var (
+	// ErrDigest: what the receiver stored has another SHA-256 than the offer says.
+	ErrDigest = errors.New("transfer: wrong digest")
+	// ErrCancelled: Cancel was called at either end, or the source or the Sink of
+	// the peer failed; the error says the peer's reason.
+	ErrCancelled = errors.New("transfer: cancelled")
+	// ErrRefused: the receiver's Accept refused the offer; the error says why.
+	ErrRefused = errors.New("transfer: refused")
+)
+
+// ErrOutcomes: the receiver answers, and no outcome of a chunk was handed to
+// Transfers.Outcome. The session needs Config.Outcomes, and whoever fetches its
+// outcomes must hand all of them in.
+var ErrOutcomes = errors.New("transfer: no outcomes of the session were handed in")
+
+// Errors of calls.
+var (
+	// ErrMessage: a payload that is none of this package, or contradicts what was
+	// offered. It changed nothing.
+	ErrMessage = errors.New("transfer: malformed message")
+	// ErrLimit: a name or a file that is too long to be offered.
+	ErrLimit = errors.New("transfer: too long")
+)
+
+// What is not taken in now and may be later.
+var (
+	errAhead = errors.New("transfer: chunk too far ahead of what is missing")
+	errBusy  = errors.New("transfer: too many incoming transfers")
+)
+
+// reasonError is an end with the peer's words.
+type reasonError struct {
+	kind   error
+	reason string
+}
+
+func (e *reasonError) Error() string { return e.kind.Error() + ": " + e.reason }
+func (e *reasonError) Unwrap() error { return e.kind }
+
+// withReason returns kind with what the peer said, made printable.
+func withReason(kind error, reason []byte) error {
+	return &reasonError{kind, strings.ToValidUTF8(string(reason), "\uFFFD")}
+}
+
+// text returns the words for an error, as many as fit.
+func text(err error) []byte {
+	s := err.Error()
+	return []byte(strings.ToValidUTF8(s[:min(len(s), maxText)], ""))
+}
+
+func configError(what string) error { return fmt.Errorf("%w: transfer: %s", ackbits.ErrConfig, what) }
+
+func limitError(what string, value, limit int64) error {
+	return fmt.Errorf("%w: %s of %d bytes, the limit is %d", ErrLimit, what, value, limit)
+}

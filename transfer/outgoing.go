@@ -1,0 +1,171 @@
+package transfer
+
+import "io"
+
+// Outgoing is a file on its way to the peer.
+type Outgoing struct {
+	transfer
+	source io.ReaderAt
+	hashed bool // the digest is known
+	digest digest
+
+	accepted bool
+	skip     []run // what the receiver said that it has
+	next     int64 // the first unit that was never sent, those of skip apart
+	again    []run // to be sent again
+}
+
+// begin hashes the source and then offers it; it reports whether there is more to
+// hash.
+func (o *Outgoing) begin(buf []byte) (more bool) {
+	if o.offered || o.err != nil {
+		return false
+	}
+	if !o.hashed {
+		if err := o.digest.step(o.source, o.offer.Size, buf); err != nil {
+			o.fail(err)
+			return false
+		}
+		if o.digest.at < o.offer.Size {
+			return true
+		}
+		o.offer.Digest, o.hashed, o.digest = o.digest.sum(), true, digest{}
+	}
+	o.offer.ID, o.offered = o.t.nextID, true
+	o.t.nextID++
+	o.say(kindOffer, nil)
+	return false
+}
+
+// ready reports whether a chunk waits to be sent.
+func (o *Outgoing) ready() bool {
+	return o.accepted && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
+}
+
+// take returns up to most units that are to be sent now, and whether they were before;
+// ready must hold.
+func (o *Outgoing) take(most int64) (r run, repeat bool) {
+	if len(o.again) > 0 {
+		r = o.again[0]
+		r.to = min(r.to, r.from+most)
+		if o.again[0].from = r.to; r.to == o.again[0].to {
+			o.again = append(o.again[:0], o.again[1:]...)
+		}
+		return r, true
+	}
+	r = run{o.next, min(o.next+most, o.offer.units())}
+	if len(o.skip) > 0 {
+		r.to = min(r.to, o.skip[0].from)
+	}
+	o.next = r.to
+	o.leap()
+	return r, false
+}
+
+// leap moves next past what the receiver has.
+func (o *Outgoing) leap() {
+	for len(o.skip) > 0 && o.next == o.skip[0].from {
+		o.next = o.skip[0].to
+		o.done += o.offer.bytes(o.skip[0])
+		o.skip = o.skip[1:]
+	}
+}
+
+func (c *chunk) run() run { return run{c.unit, c.unit + int64(c.units)} }
+
+// arrived notes that a chunk was acknowledged.
+func (o *Outgoing) arrived(c *chunk) {
+	if o.err == nil {
+		o.done += o.offer.bytes(c.run())
+	}
+}
+
+// lost has a chunk sent again.
+func (o *Outgoing) lost(c *chunk) {
+	if o.err == nil {
+		o.again = append(o.again, c.run())
+	}
+}
+
+// arrivedLate notes that a chunk was acknowledged after it was taken for lost: what
+// of it was not sent again yet need not be. The rest counts when its repeat does.
+func (o *Outgoing) arrivedLate(c *chunk) {
+	kept := o.again[:0]
+	for _, r := range o.again {
+		if r.from >= c.unit && r.to <= c.run().to {
+			o.done += o.offer.bytes(r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	o.again = kept
+}
+
+// receive takes in what the receiver says.
+func (o *Outgoing) receive(m *message) error {
+	if o.err != nil {
+		return nil
+	}
+	switch m.kind {
+	case kindAccept:
+		runs, err := parseRuns(m.data, o.offer.units())
+		if err != nil {
+			return err
+		}
+		if !o.accepted {
+			o.accepted, o.skip = true, runs
+			o.word = word{}
+			o.leap()
+		}
+	case kindRefuse:
+		o.end(withReason(ErrRefused, m.data))
+	case kindDecline:
+		o.end(withReason(ErrCancelled, m.data))
+	case kindDone:
+		if m.result == resultDiffer {
+			o.end(ErrDigest)
+		} else {
+			o.end(io.EOF)
+		}
+	}
+	return nil
+}
+
+// end ends the transfer. What is in flight of it is forgotten as it arrives.
+func (o *Outgoing) end(reason error) {
+	if reason == io.EOF {
+		o.done = o.offer.Size
+	}
+	o.transfer.end(reason)
+	o.skip, o.again, o.source, o.digest = nil, nil, nil, digest{}
+}
+
+// fail ends the transfer from this side; one that has ended stays as it is.
+func (o *Outgoing) fail(reason error) {
+	if o.err != nil {
+		return
+	}
+	o.end(reason)
+	if o.offered {
+		o.say(kindStop, text(reason))
+	}
+}
+
+// Progress returns how many bytes the receiver has acknowledged, of how many. A
+// receiver that has all of them still has to check them: Err tells when.
+func (o *Outgoing) Progress() (done, size int64) { return o.progress() }
+
+// Err returns nil while the transfer runs, and io.EOF when the receiver has
+// stored all of it and found its digest right. Else it is the reason for the end:
+// ErrDigest, if the receiver's bytes have another digest; ErrRefused or ErrCancelled
+// with the peer's reason; ErrCancelled after Cancel; the error of the source,
+// io.ErrUnexpectedEOF if it is shorter than it was said to be; ErrOutcomes; or the
+// session's.
+func (o *Outgoing) Err() error { return o.reason() }
+
+// Offer returns what the receiver is told of the file. The digest is zero until
+// the source was read to its end.
+func (o *Outgoing) Offer() Offer { return o.offer }
+
+// Cancel ends the transfer at both sides; one that has ended stays as it is.
+func (o *Outgoing) Cancel() { o.fail(ErrCancelled) }

@@ -1,0 +1,276 @@
+package transfer
+
+const (
+	// wireOverhead is what a datagram has beside its payload: our header, UDP and
+	// IPv4, and some bytes for a seal or a tunnel. It matters little: rates are
+	// measured in the same bytes.
+	wireOverhead = 50
+
+	// firstRate, in bytes a second, is what the first probe starts from. More floods
+	// links of 1 Mbit/s at once, less costs fast ones a round trip.
+	firstRate = 150_000
+	// leastRate keeps a transfer alive that is cut all the time; more would hurt a
+	// modem, less would never find out that a link got better.
+	leastRate = 4_000
+	// mostRate is 10 Gbit/s. Without it a receiver that lies could drive the rate until
+	// Due never ends.
+	mostRate = 1_250_000_000
+
+	// Shares of the rate that a probe showed, in percent, for small and large chunks:
+	// the rest is for the game, whose datagrams fall between those of a probe or not.
+	// More makes queues, less leaves the link idle. On fast links a probe has more
+	// chunks, and shows it more exactly.
+	smallShare, bigShare = 92, 95
+
+	// The size of chunks changes at these rates, up and down. Larger chunks cost fewer
+	// headers, and hold up the game's datagrams for longer: 1 KiB takes 4 ms at 2 Mbit/s.
+	bigAbove, smallBelow = 400_000, 250_000
+
+	// An answer is asked for with every askEvery-th chunk, so that an acknowledgement
+	// that is lost does not hide more than the next one shows, and at least each
+	// askTime. More often costs the other direction more, less often sees a queue
+	// later.
+	askEvery = 11
+	askTime  = 10 * millisecond
+
+	// slack is by how much a caller may be late without losing rate; a sleep is.
+	slack = 2 * millisecond
+
+	// A loss that is not the path's usual one is a queue that is too short for delay to
+	// show: by more than lossLimit thousandths, over a round of lossChunks at least.
+	lossLimit  = 125
+	lossChunks = 16
+
+	// longestPause is the most that is waited after a cut, and leastShare what the rate
+	// may be divided by at most: what is measured may be wrong. Shorter, or less, lets a
+	// queue stay for longer; more starves a transfer over one bad measurement.
+	longestPause = second
+	leastShare   = 4
+
+	// unmoved is how many cuts in a row that do not shorten a queue show that there is
+	// none, and the path became longer. Fewer would believe it of others' queues.
+	unmoved = 5
+
+	// restTime is after how long without a chunk the rate is found anew.
+	restTime = 10 * second
+)
+
+// rate decides when chunks go, how large they are, and which ask for an answer. It
+// takes what the link has to spare and gives way to whatever makes a queue: it goes up
+// by probes, and down as soon as a queue stands.
+type rate struct {
+	bytes int64 // a second, on the wire
+	limit int64 // Config.MaxRate
+	poll  int64 // Config.PollInterval
+	big   bool  // chunks are large
+
+	nextAt   int64 // when the next chunk may go
+	askedAt  int64
+	unasked  int   // chunks since
+	starting bool  // the link's limit was not met yet
+	probes   int   // that have returned since the start
+	probeAt  int64 // when the next probe is wanted
+	rtt      int64
+
+	probe    probe
+	delays   delays
+	standing standing
+	cutAt    int64 // what was sent before tells nothing of the rate
+	cutQueue int64 // at the latest cut, if the queue has stood since
+	cuts     int   // in a row that did not shorten it
+	round    struct{ at, got, gone, chunks int64 }
+	usual    lowest // thousandths of a round that were lost
+}
+
+func (r *rate) init(limit, poll int64) {
+	r.limit, r.poll = limit, poll
+	r.restart()
+}
+
+// restart forgets what is known of the link's rate.
+func (r *rate) restart() {
+	r.starting, r.probes = true, 0
+	r.probe = probe{state: probeWanted}
+	r.set(firstRate)
+}
+
+func (r *rate) set(bytes int64) {
+	r.bytes = min(max(bytes, leastRate), mostRate)
+	if r.limit > 0 {
+		r.bytes = min(r.bytes, r.limit)
+	}
+	if r.bytes > bigAbove {
+		r.big = true
+	} else if r.bytes < smallBelow {
+		r.big = false
+	}
+}
+
+// time returns how long a number of bytes takes.
+func (r *rate) time(size int64) int64 { return size * second / r.bytes }
+
+// units returns the size of the next chunk.
+func (r *rate) units() int64 {
+	if r.big {
+		return largestChunk
+	}
+	return 1
+}
+
+// window returns how many bytes may be in flight: twice what the rate makes of a round
+// trip, so that it is only the limit where answers fail to come.
+func (r *rate) window(rtt int64) int64 {
+	return max(2*r.bytes/1000*(rtt/millisecond), 12*(unit+chunkHeader+wireOverhead))
+}
+
+// allowedAt returns when the next chunk may go. Nothing follows the first probe until
+// its answer is there.
+func (r *rate) allowedAt() int64 {
+	switch {
+	case r.probe.state == probeSending:
+		return r.probe.nextAt
+	case r.probe.state == probeWaiting && r.probes == 0:
+		return r.probe.lateAt()
+	}
+	return r.nextAt
+}
+
+// leave notes that a chunk of size bytes on the wire goes now, and reports whether it
+// asks for an answer.
+func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
+	if now-r.askedAt > restTime {
+		r.restart()
+	}
+	p := &r.probe
+	if p.state == probeNone && now >= r.probeAt {
+		p.state = probeWanted
+	}
+	if p.state == probeWanted && r.bytes != r.limit {
+		g := r.gain()
+		p.start(serial, now, g, r.bytes*g/100*r.probeLength(g)/second/size)
+	}
+	late := now - slack - r.poll // what was allowed before that is lost
+	r.nextAt = max(r.nextAt, late) + r.time(size)
+	r.unasked++
+	ask = r.unasked >= askEvery || now-r.askedAt >= askTime
+	if p.state == probeSending {
+		p.nextAt = max(p.nextAt, late) + r.time(size)*100/p.gain
+		ask = p.sent(serial, now, patience) || ask
+	}
+	if ask {
+		r.askedAt, r.unasked = now, 0
+	}
+	return ask
+}
+
+func (r *rate) gain() int64 {
+	switch {
+	case !r.starting:
+		return gain
+	case r.probes == 0:
+		return firstGain
+	case r.poll > 0:
+		return tickGain
+	case r.probes == 1:
+		return secondGain
+	}
+	return startGain
+}
+
+// probeLength returns how long a probe takes.
+func (r *rate) probeLength(gain int64) int64 {
+	return max(min(probeTime+probeNoise*r.delays.noise, probeExcess*100/(gain-100)), probeTicks*r.poll)
+}
+
+// answered takes in when a chunk arrived, by the receiver's clock.
+func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
+	r.rtt = rtt
+	m, queue := r.delays.add(c, serial, clock, now)
+	r.probe.answered(m)
+	if c.sentAt < r.cutAt {
+		return
+	}
+	least, got, ok := r.standing.add(m, queue, r.poll)
+	switch {
+	case !ok:
+	case least <= queueLimit+r.time(int64(c.size))+r.delays.noise:
+		r.cuts, r.cutQueue = 0, 0
+	default:
+		if r.cuts++; least < r.cutQueue*3/4 {
+			r.cuts = 0
+		}
+		if r.cutQueue = least; r.cuts >= unmoved {
+			r.delays.forget()
+			r.cuts = 0
+			return
+		}
+		// A queue that is all ours is gone after its own time; the rest of the pause
+		// is for those who share it.
+		r.cut(min(r.bytes, got)*smallShare/100, 2*least, now)
+	}
+}
+
+// cut lowers the rate, after a pause.
+func (r *rate) cut(bytes, pause, now int64) {
+	r.set(max(bytes, r.bytes/leastShare))
+	r.nextAt = max(r.nextAt, now) + min(pause, longestPause)
+	r.cutAt = r.nextAt
+	r.starting = false
+	if r.probe.state == probeWanted {
+		r.probe.state = probeNone
+	}
+	r.probeAt = now + probeRounds*r.rtt
+}
+
+// judge takes in what a probe showed, once all acknowledgements have been read.
+func (r *rate) judge(f *flight, now, patience int64) {
+	r.probe.expire(now, patience)
+	if r.probe.state != probeAnswered {
+		return
+	}
+	got, passed, ok := r.probe.result(f, r.bytes, r.usual.get(), r.poll)
+	r.probe.state = probeNone
+	if !ok || passed {
+		r.probe.state = probeWanted // the limit is further up
+	}
+	if !ok {
+		return
+	}
+	share := int64(smallShare)
+	if r.big {
+		share = bigShare
+	}
+	got = got * share / 100
+	if r.probes > 0 { // firstRate was a guess
+		got = max(got, r.bytes/leastShare)
+	}
+	switch {
+	case passed:
+		r.set(max(r.bytes, got))
+	case r.starting:
+		r.set(got)
+	default:
+		r.set((r.bytes + got) / 2)
+	}
+	r.probes++
+	r.starting = r.starting && passed
+	r.probeAt = now + probeRounds*r.rtt
+}
+
+// count takes in how many bytes have arrived and were lost so far, and how many chunks
+// were sent.
+func (r *rate) count(got, gone, chunks, now int64) {
+	o := &r.round
+	if now-o.at < r.rtt || chunks-o.chunks < lossChunks {
+		return
+	}
+	arrived, lost := got-o.got, gone-o.gone
+	o.at, o.got, o.gone, o.chunks = now, got, gone, chunks
+	if arrived+lost == 0 {
+		return
+	}
+	share := lost * 1000 / (arrived + lost)
+	if share > r.usual.add(share, now)+lossLimit {
+		r.cut(r.bytes/1000*(1000-share)*smallShare/100, 0, now)
+	}
+}
