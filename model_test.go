@@ -324,8 +324,13 @@ type modelPath []struct{ at, roundTrip int64 }
 // eight is that far above the least of this span of ten seconds and the one before,
 // or was lately.
 func (p modelPath) stands() bool {
+	_, _, stands := p.look()
+	return stands
+}
+
+// look returns the least round trip and the queue besides.
+func (p modelPath) look() (floor, queue int64, stands bool) {
 	var this, before, turnsAt, stoodAt int64
-	stands := false
 	for n, s := range p {
 		micros := s.roundTrip / 1000
 		switch {
@@ -336,20 +341,20 @@ func (p modelPath) stands() bool {
 		default:
 			this = min(this, micros)
 		}
-		queue := int64(0)
+		queue = 0
 		if n >= 7 {
 			least := int64(math.MaxInt64)
 			for _, s := range p[n-7 : n+1] {
 				least = min(least, s.roundTrip/100_000)
 			}
-			queue = least*100_000 - min(this, before)*1000
+			queue = max(0, least*100_000-min(this, before)*1000)
 		}
 		if queue > int64(35*ms)/4 {
 			stoodAt = s.at
 		}
 		stands = queue > int64(35*ms) || stands && s.at-stoodAt <= int64(2*time.Second)
 	}
-	return stands
+	return min(this, before) * 1000, queue, stands
 }
 
 // patience is how long an acknowledgement may take.
@@ -1067,5 +1072,7 @@ func (m *model) snapshot() Stats {
 		}
 	}
 	s.RTT, s.RTTVar = time.Duration(m.srtt), time.Duration(m.rtvar)
+	floor, queue, _ := m.path.look()
+	s.MinRTT, s.QueueDelay = time.Duration(floor), time.Duration(queue)
 	return s
 }

@@ -125,7 +125,7 @@ func (s *sender) eventsDue(now int64) bool {
 func (s *sender) fits(limit int, in carrier, now int64) bool {
 	o := &s.outbox
 	limit = min(limit, maxListSize)
-	if in == bundle && s.cutOff(now) && listOverhead+o.get(o.base).cost() <= min(limit, maxRiders) {
+	if in == bundle && s.ride(limit, now) {
 		s.asOf = now
 		return true
 	}
@@ -139,10 +139,15 @@ func (s *sender) fits(limit int, in carrier, now int64) bool {
 	return o.get(number).fits(listOverhead, limit, in) && s.window.open(now)
 }
 
-// cutOff reports whether the oldest events ride in every bundle: see the rule's.
-func (s *sender) cutOff(now int64) bool {
+// ride reports whether the oldest events ride in a bundle with room for so many bytes
+// of a list, because nothing is acknowledged any more.
+func (s *sender) ride(limit int, now int64) bool {
 	o := &s.outbox
-	return o.base < o.fresh && s.rule.cutOff(o.get(o.base), &s.path, now)
+	if o.base == o.fresh || now < s.budget.allowedAt() {
+		return false
+	}
+	e := o.get(o.base)
+	return listOverhead+e.cost() <= min(limit, maxRiders) && s.rule.cutOff(e, &s.path, now)
 }
 
 // collect marks the events of which a further copy is due now in such a datagram;
@@ -376,7 +381,7 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 		limit: len(dst) + min(limit, maxListSize), small: len(dst) + smallDatagram - int(s.overhead),
 	}
 	switch {
-	case in == bundle && s.cutOff(now):
+	case in == bundle && s.ride(min(limit, maxListSize), s.asOf):
 		s.appendRiders(&l, now)
 	case s.outbox.due.n == 0 || s.appendCopies(&l, now):
 		s.appendFirstCopies(&l, now)
@@ -559,4 +564,6 @@ func (s *sender) snapshot(to *Stats) {
 	to.Undecided = int(n.DatagramsSent - n.Delivered - n.Lost)
 	to.RTT = time.Duration(s.path.rtt.Smoothed())
 	to.RTTVar = time.Duration(s.path.rtt.Variation())
+	to.MinRTT = time.Duration(s.path.floor())
+	to.QueueDelay = time.Duration(s.path.queue(newestSamples))
 }

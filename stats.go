@@ -3,7 +3,7 @@ package ackbits
 import "time"
 
 // Stats counts what a session or channel has done. Everything is a count since
-// its start but Undecided, RTT and RTTVar, which tell of the moment.
+// its start but Undecided and the times at the end, which tell of the moment.
 type Stats struct {
 	DatagramsSent     uint64
 	DatagramsReceived uint64 // valid ones, whatever their Arrival; withheld ones apart
@@ -39,6 +39,12 @@ type Stats struct {
 
 	RTT    time.Duration // smoothed round trip time; 0 before the first sample
 	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
+	// MinRTT is the least round trip of the last 10 to 20 seconds; 0 before the
+	// first sample. QueueDelay is by how much the least of the newest eight lies
+	// above it: the queue that stands on the way. Where it stays above some 30 ms,
+	// more is sent than the link carries; send less state, and more again when it
+	// is gone.
+	MinRTT, QueueDelay time.Duration
 }
 
 // Add adds up the counters of several sessions, for a server's totals. Of the
@@ -68,4 +74,6 @@ func (s *Stats) Add(o Stats) {
 	s.EventsDuplicate += o.EventsDuplicate
 	s.RTT = max(s.RTT, o.RTT)
 	s.RTTVar = max(s.RTTVar, o.RTTVar)
+	s.MinRTT = max(s.MinRTT, o.MinRTT)
+	s.QueueDelay = max(s.QueueDelay, o.QueueDelay)
 }
