@@ -76,6 +76,8 @@ const (
 	// The first overshoot must be seen at once; later, with as few, the bursts of
 	// others on the link would take the window down again and again.
 	startSamples, steadySamples = 2, 4
+	// cutAbove is from what queue on a window that is the limit is cut.
+	cutAbove = 30 * int64(time.Millisecond)
 	// queueTarget is how much queue is left when one is cut: with none the link is
 	// idle between acknowledgements, which come 50 ms apart, with 40 ms state is
 	// late.
@@ -261,7 +263,7 @@ func (w *window) turn(queue int64, p *path, now int64) {
 		w.size = r.most * (100 - lost) / 100
 		w.step = w.size / lossStep
 		w.steady, w.lossAt = true, now
-	case queue > standsAbove && r.limited || p.queue(newestSamples) > standsAbove:
+	case queue > cutAbove && r.limited || p.queue(newestSamples) > standsAbove:
 		w.size = min(w.size, r.most*(p.floor()+queueTarget)/(p.floor()+queue))
 		w.step = MaxDatagramSize
 		w.steady = true

@@ -26,10 +26,12 @@ func TestLatencyOffTheTick(t *testing.T) {
 		overhead time.Duration // of p99 beyond half a round trip
 		bytes    float64
 	}{
-		{"5 %", simnet.Config{Loss: 0.05}, 20 * ms, 210},
-		{"10 %", simnet.Config{Loss: 0.1}, 36 * ms, 280},
-		{"30 %", simnet.Config{Loss: 0.3}, 70 * ms, 415},
-		{"bursts", simnet.Config{Burst: bursts}, 120 * ms, 265},
+		{"5 %", simnet.Config{Loss: 0.05}, 20 * ms, 225},
+		{"10 %", simnet.Config{Loss: 0.1}, 36 * ms, 296},
+		{"30 %", simnet.Config{Loss: 0.3}, 70 * ms, 449},
+		// Three copies are the least of which less than 1 % wait for more, and take
+		// 275 bytes; two leave 1.3 %, four take 355.
+		{"bursts", simnet.Config{Burst: bursts}, 120 * ms, 290},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var late, p999 time.Duration // beyond half a round trip, pooled over seeds, worst round trip
