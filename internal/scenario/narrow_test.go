@@ -187,7 +187,9 @@ func (f figures) loosened() figures {
 	f.took += f.took / quarter
 	f.p99 += f.p99 / quarter
 	f.p999 += f.p999 / quarter
-	f.copies += max(f.copies-1, 0.1) * 2 / 3
+	if f.copies > 0 {
+		f.copies += max(f.copies-1, 0.2) * 2 / 3
+	}
 	f.stateP99 += f.stateP99 / quarter
 	f.stateLoss *= 2
 	return f
