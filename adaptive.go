@@ -192,14 +192,19 @@ func (a *adaptiveRule) lossRate() (rate, pairs int64) {
 	if n == sampledLosses {
 		span = a.age(n - 1)
 	}
-	rate = min(int64(n)*million/max(span, 1), million)
-	if n > 0 && a.age(0) >= cleanRun {
-		rate = min(rate, cleanTrust*million/a.age(0))
-	}
+	rate = a.bounded(int64(n) * million / max(span, 1))
 	if n < recentLosses {
 		return rate, 0
 	}
 	return rate, pairs * million / int64(n)
+}
+
+// bounded returns a rate, or what a clean run since the last loss leaves of it.
+func (a *adaptiveRule) bounded(rate int64) int64 {
+	if a.losses > 0 && a.age(0) >= cleanRun {
+		rate = min(rate, cleanTrust*million/a.age(0))
+	}
+	return min(rate, million)
 }
 
 // replan draws up the plan. Copies a tick apart share the fate of a burst, so
@@ -211,7 +216,7 @@ func (a *adaptiveRule) replan(p *path) {
 	bursty := pairs > max(burstiness, 2*rate)
 	if !bursty && a.losses >= recentLosses {
 		recent := recentLosses * recentTrust / max(a.age(recentLosses-1), 1)
-		rate = min(max(rate, recent), million)
+		rate = a.bounded(max(rate, recent))
 	}
 	switch {
 	case rate <= tolerated:

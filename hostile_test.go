@@ -28,11 +28,11 @@ var liars = []liar{
 		return 0, t != TypeEvent && t != TypeBundle
 	}, bytesASecond: 100_000, memory: 300 << 10},
 	{name: "acknowledges every other datagram", acknowledges: func(n int, _ Type) (time.Duration, bool) { return 0, n%2 == 0 },
-		bytesASecond: 6_000_000, memory: 300 << 10},
+		bytesASecond: 200_000, memory: 300 << 10},
 	{name: "acknowledges a second late", acknowledges: func(int, Type) (time.Duration, bool) { return time.Second, true },
-		bytesASecond: 600_000, memory: 300 << 10},
+		bytesASecond: 300_000, memory: 300 << 10},
 	{name: "acknowledges what it cannot have", acknowledges: func(int, Type) (time.Duration, bool) { return 0, true }, invents: true,
-		bytesASecond: 40_000_000, memory: 300 << 10},
+		bytesASecond: 1_500_000, memory: 300 << 10},
 }
 
 // draw plays ten seconds against a liar, with every event that is delivered replaced
