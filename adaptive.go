@@ -291,7 +291,7 @@ func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bo
 		f = new(flow) // on the stack: nobody looks at it
 	}
 	a.backoff, a.silent = 0, false
-	f.rhythm.acknowledged(log, p, a.heartbeat, now)
+	f.rhythm.acknowledged(p, a.heartbeat, now)
 	before := max(a.assessed, log.first)
 	lost, replan := a.assess(f, log, p, now)
 	if a.assessed-a.reorderedAt > reorderMemory {

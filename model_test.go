@@ -169,7 +169,6 @@ type modelEvent struct {
 	first, last     int64
 	sent, delivered bool
 	copies          int
-	carrier         int64 // the number of the datagram with the last copy
 
 	due, backsOff    bool // its last copy is taken for lost
 	overtaken, tries int
@@ -213,6 +212,7 @@ type model struct {
 	copies     int64        // bytes of copies, ever
 
 	path        modelPath
+	passedAt    int64 // when the newest datagram acknowledged by ack itself was sent
 	sampled     bool
 	srtt, rtvar int64
 	outcomes    []Outcome
@@ -332,7 +332,7 @@ func (p modelPath) stands() bool {
 func (p modelPath) look() (floor, queue int64, stands bool) {
 	var this, before, turnsAt, stoodAt int64
 	for n, s := range p {
-		micros := s.roundTrip / 1000
+		micros := min(s.roundTrip/1000, math.MaxUint32)
 		switch {
 		case n == 0:
 			this, before, turnsAt = micros, micros, s.at+int64(10*time.Second)
@@ -345,7 +345,7 @@ func (p modelPath) look() (floor, queue int64, stands bool) {
 		if n >= 7 {
 			least := int64(math.MaxInt64)
 			for _, s := range p[n-7 : n+1] {
-				least = min(least, s.roundTrip/100_000)
+				least = min(least, s.roundTrip/100_000, math.MaxUint16)
 			}
 			queue = max(0, least*100_000-min(this, before)*1000)
 		}
@@ -393,7 +393,7 @@ func (m *model) collect() {
 		if !e.sent || e.delivered || e.due || e.backsOff || m.asOf-e.last < delay {
 			continue
 		}
-		if m.top > e.carrier {
+		if m.passedAt > e.first {
 			e.overtaken++
 		}
 		if m.oldestAt >= e.last {
@@ -469,7 +469,6 @@ func (m *model) carry(i int) {
 		e.sent, e.first = true, m.now
 	}
 	e.last, e.due = m.now, false
-	e.carrier = m.firstSent + int64(len(m.sent)) - 1
 	e.copies++
 	d := &m.sent[len(m.sent)-1]
 	d.events = append(d.events, m.firstEvent+int64(i))
@@ -809,6 +808,7 @@ func (m *model) acknowledged(h Header) {
 	}
 	if m.confirm(number) {
 		sample := max(0, m.now-m.sent[number-m.firstSent].at)
+		m.passedAt = max(m.passedAt, m.now-sample)
 		m.path = append(m.path, struct{ at, roundTrip int64 }{m.now, sample})
 		if m.sampled {
 			m.rtvar += (max(m.srtt-sample, sample-m.srtt) - m.rtvar) / 4

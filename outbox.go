@@ -20,7 +20,7 @@ type pending struct {
 	state       eventState
 	plan        copyPlan // proactive copies still to be sent
 	retransmits uint8    // how often it came due because a copy was not acknowledged; up to soloAfter
-	overtaken   uint8    // of these, how often a datagram sent later was acknowledged
+	passedBy    uint8    // of these, how often something that was sent after it was acknowledged; up to aloneAfter
 	tries       uint8    // and since an older event was delivered, timeouts apart
 }
 
@@ -54,10 +54,10 @@ const (
 )
 
 // noteRetransmit counts a copy that is presumed lost.
-func (e *pending) noteRetransmit(overtaken bool) {
+func (e *pending) noteRetransmit(passed bool) {
 	e.retransmits = min(e.retransmits+1, soloAfter)
-	if overtaken {
-		e.overtaken = min(e.overtaken+1, aloneAfter)
+	if passed {
+		e.passedBy = min(e.passedBy+1, aloneAfter)
 	}
 }
 

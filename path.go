@@ -18,6 +18,8 @@ type path struct {
 	// least of the last 10 to 20 seconds. One sample alone says little, since it
 	// contains the peer's wait; the least of some does not, and neither does the
 	// floor, which is what the way takes without a queue.
+	passedAt int64 // when the newest datagram that is acknowledged was sent
+
 	turnsAt int64     // when the next span of floorSpan begins
 	stoodAt int64     // when there was last more of a queue than stoodBelow
 	floors  [2]uint32 // the least sample of this span, and of the one before, in microseconds
@@ -49,9 +51,10 @@ const (
 	standsFor  = 2 * int64(time.Second)
 )
 
-// sample takes in a round trip, and reports whether what is said of a standing queue
-// may have changed.
+// sample takes in a round trip that ends now, and reports whether what is said of a
+// standing queue may have changed.
 func (p *path) sample(roundTrip, now int64) (changed bool) {
+	p.passedAt = max(p.passedAt, now-roundTrip)
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
 	micros := uint32(min(max(roundTrip, 0)/int64(time.Microsecond), math.MaxUint32))

@@ -126,10 +126,9 @@ func (a *adaptiveRule) judgeTrial(share int64, log *sentLog, now int64) {
 
 // rhythm is when acknowledgements come.
 type rhythm struct {
-	last      int64 // when the newest came that told something
-	gap       int64 // how far apart they are, smoothed
-	topSentAt int64 // when the newest acknowledged datagram was sent
-	until     int64 // a silence has ended, but what was sent in it may not be settled
+	last  int64 // when the newest came that told something
+	gap   int64 // how far apart they are, smoothed
+	until int64 // a silence has ended, but what was sent in it may not be settled
 }
 
 // silentBeats is how many heartbeats without an acknowledgement are a silence: with
@@ -141,8 +140,7 @@ const silentBeats = 3
 const mostGap = 100 * int64(time.Millisecond)
 
 // acknowledged notes that something was acknowledged.
-func (r *rhythm) acknowledged(log *sentLog, p *path, heartbeat, now int64) {
-	r.topSentAt = max(r.topSentAt, log.stamps.At(log.top).sentAt())
+func (r *rhythm) acknowledged(p *path, heartbeat, now int64) {
 	if now == r.last {
 		return
 	}
@@ -163,7 +161,7 @@ func (r *rhythm) silent(heartbeat, now int64) bool {
 // was is acknowledged, though it should be, in a silence or right after one. News of
 // datagrams from before it do not count: that may be all that an outage let through.
 func (r *rhythm) broken(oldest *pending, p *path, heartbeat, now int64) bool {
-	return p.samples > 0 && r.topSentAt < oldest.first && now-oldest.first >= saturatingAdd(p.floor(), heartbeat) &&
+	return p.samples > 0 && p.passedAt < oldest.first && now-oldest.first >= saturatingAdd(p.floor(), heartbeat) &&
 		(now < r.until || r.silent(heartbeat, now))
 }
 

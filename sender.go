@@ -168,14 +168,13 @@ func (s *sender) collect(now int64, in carrier) {
 		if e == nil {
 			break
 		}
-		overtaken := s.overtaken(e)
-		cause := s.rule.presumeLost(e, overtaken, &s.path, now)
+		cause := s.rule.presumeLost(e, s.overtaken(e), &s.path, now)
 		if cause == notLost {
 			break
 		}
 		timedOut = timedOut || cause == byTimeout
 		o.log.planned = o.log.planned || e.plan.left > 0
-		e.noteRetransmit(overtaken)
+		e.noteRetransmit(s.path.passedAt > e.first)
 		s.presumedLost(number, e, cause, now)
 	}
 	if timedOut {
@@ -345,8 +344,8 @@ func (l *packing) takes(e *pending) bool {
 func (l *packing) narrow(e *pending) (ok bool) {
 	whole := len(l.out) + e.cost()
 	switch {
-	case e.overtaken < smallAfter:
-	case e.overtaken >= aloneAfter:
+	case e.passedBy < smallAfter:
+	case e.passedBy >= aloneAfter:
 		l.limit = min(l.limit, whole)
 		return l.count == 0
 	case l.count == 0:
