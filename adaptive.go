@@ -141,7 +141,6 @@ type flow struct {
 	restraint restraint // when no proactive copies may go
 	rhythm    rhythm
 	refusal   refusal
-	inARow    int // how many datagrams were lost up to the one assessed
 }
 
 // wake begins to watch the link, for events that are to be sent.
@@ -286,20 +285,16 @@ func (a *adaptiveRule) reordered(number int64, p *path) {
 // acknowledged looks at the datagrams that an acknowledgement has settled: one is
 // presumed lost once it counts as overtaken.
 func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bool) {
-	f := a.flow
-	if f == nil {
-		f = new(flow) // on the stack: nobody looks at it
-	}
 	a.backoff, a.silent = 0, false
-	f.rhythm.acknowledged(p, a.heartbeat, now)
 	before := max(a.assessed, log.first)
-	lost, replan := a.assess(f, log, p, now)
+	lost, replan := a.assess(log, p, now)
 	if a.assessed-a.reorderedAt > reorderMemory {
 		a.reorderStep = 0
 	}
-	if a.flow != nil {
+	if f := a.flow; f != nil {
+		f.rhythm.acknowledged(p, a.heartbeat, now)
 		outcomes := shares{of: a.assessed - before, lost: lost}
-		if f.window.acknowledged(outcomes, f.rhythm.gap, log, p, now) || p.queue(newestSamples) > standsAbove {
+		if f.window.acknowledged(outcomes, f.rhythm.gap, log, p, now) || p.deep {
 			f.restraint.onset(now)
 		}
 		a.tryWithout(outcomes, log, now)
@@ -312,13 +307,13 @@ func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bo
 
 // assess looks at the datagrams that are settled. It returns how many of them were
 // lost, those apart that the peer withholds, and whether that changes the estimate.
-func (a *adaptiveRule) assess(f *flow, log *sentLog, p *path, now int64) (lost int64, changed bool) {
+func (a *adaptiveRule) assess(log *sentLog, p *path, now int64) (lost int64, changed bool) {
 	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
 		stamp := *log.stamps.At(a.assessed)
 		own := stamp&fromApplication == 0
 		if stamp&outcomeMask == delivered {
-			f.inARow = 0
-			if f.refusal.passed(own) {
+			a.inARow = 0
+			if f := a.flow; f != nil && f.refusal.passed(own) {
 				a.takeBack(f.refusal.counted)
 				changed = true
 			}
@@ -327,15 +322,18 @@ func (a *adaptiveRule) assess(f *flow, log *sentLog, p *path, now int64) (lost i
 		if now < a.overtakenAt(stamp.sentAt(), p) {
 			break
 		}
-		if f.refusal.lost(own) {
+		if f := a.flow; f != nil && f.refusal.lost(own) {
 			continue
 		}
 		lost++
-		if f.inARow++; f.inARow <= longestRow {
-			a.lose(a.assessed)
-			f.refusal.count(own)
-			changed = true
+		if a.inARow++; a.inARow > longestRow {
+			continue
 		}
+		a.lose(a.assessed)
+		if f := a.flow; f != nil {
+			f.refusal.count(own)
+		}
+		changed = true
 	}
 	return lost, changed
 }

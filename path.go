@@ -25,7 +25,8 @@ type path struct {
 	floors  [2]uint32 // the least sample of this span, and of the one before, in microseconds
 	newest  [newestSamples]uint16
 	samples uint8 // how many there were, up to twice newestSamples
-	stands  bool  // a queue stands
+	deep    bool  // a queue stood at the newest sample
+	stands  bool  // or lately
 }
 
 const (
@@ -76,7 +77,8 @@ func (p *path) sample(roundTrip, now int64) (changed bool) {
 	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.stands = queue > standsAbove || p.stands && now-p.stoodAt <= standsFor
+	p.deep = queue > standsAbove
+	p.stands = p.deep || p.stands && now-p.stoodAt <= standsFor
 	return p.stands || stood
 }
 

@@ -82,8 +82,12 @@ func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 		}
 		return
 	}
+	if a.current.left == 0 || now < r.until {
+		r.highSince = 0
+		return
+	}
 	rate, _ := a.lossRate()
-	if rate <= highLoss || a.current.left == 0 || now < r.until {
+	if rate <= highLoss {
 		r.highSince = 0
 		return
 	}

@@ -124,6 +124,9 @@ func (s *sender) eventsDue(now int64) bool {
 // due, or in a bundle, while nothing is acknowledged, the oldest.
 func (s *sender) fits(limit int, in carrier, now int64) bool {
 	o := &s.outbox
+	if o.undelivered == 0 {
+		return false
+	}
 	limit = min(limit, maxListSize)
 	if in == bundle && s.ride(limit, now) {
 		s.asOf = now

@@ -206,6 +206,9 @@ func (w *window) acknowledged(outcomes shares, ackGap int64, log *sentLog, p *pa
 	r := &w.round
 	r.of += outcomes.of
 	r.lost += outcomes.lost
+	if w.load == 0 && !r.limited {
+		return false // nothing to be learned, and nothing to be held back
+	}
 	fresh := w.arrived - r.arrived
 	r.arrived = w.arrived
 	sample := p.queue(1)
@@ -263,7 +266,7 @@ func (w *window) turn(queue int64, p *path, now int64) {
 		w.size = r.most * (100 - lost) / 100
 		w.step = w.size / lossStep
 		w.steady, w.lossAt = true, now
-	case queue > cutAbove && r.limited || p.queue(newestSamples) > standsAbove:
+	case queue > cutAbove && r.limited || p.deep:
 		w.size = min(w.size, r.most*(p.floor()+queueTarget)/(p.floor()+queue))
 		w.step = MaxDatagramSize
 		w.steady = true
