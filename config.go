@@ -73,7 +73,9 @@ type Config struct {
 	// of after ResendDelay: when datagrams sent after its last copy are
 	// acknowledged and it is not, or nothing is for a round trip and some more;
 	// and where the link is seen to lose, it sends copies of new events ahead.
-	// It changes nothing on the wire and needs nothing of the peer.
+	// Events keep to what the link carries: those that are more than it lets
+	// through wait, and go out spread over time, and copies ahead stop while a
+	// queue stands. It changes nothing on the wire and needs nothing of the peer.
 	Adaptive bool
 	// Bundle lets application datagrams carry events that are due (type 8), so
 	// that an event costs its bytes and no datagram of its own. Call Send before
@@ -84,7 +86,7 @@ type Config struct {
 	Bundle bool
 	// EventRate is how many bytes of events a second, 4 + n each, resends and
 	// extra copies may use, with one second of burst, half of which copies ahead
-	// of a loss leave to the others; 0: no limit. First copies always go, and the
+	// of a loss leave to the others; 0: no limit. It holds back no first copies, and the
 	// oldest undelivered event is resent once a second whatever the rate is: below
 	// what the link loses, delivery slows down to that, and Room tells how far
 	// Send is ahead of it.

@@ -173,7 +173,8 @@
 // No keys: without [Config].Seal and Open anyone who sees a datagram can forge
 // one. No handshake: Connect and Accept are the application's. Package endpoint
 // has both, and proves addresses. No fragmentation: a datagram is at most 1200
-// bytes. No congestion control: the application chooses its rates,
-// [Config].EventRate bounds what copies add. No concurrency: a session belongs
+// bytes. No congestion control of state: the application chooses how much it
+// sends, and [Stats].QueueDelay tells when that is more than the link carries;
+// with [Config].Adaptive events keep to what is left of it. No concurrency: a session belongs
 // to one goroutine at a time, different sessions share nothing.
 package ackbits
