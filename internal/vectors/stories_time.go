@@ -40,6 +40,10 @@ func times(w *world) {
 		}
 	}
 
+	odd := w.enter("half of an odd tick is rounded up", config(ackbits.Config{PollInterval: 49*ms + 1}))
+	odd.sleep()
+	odd.sleep()
+
 	s := w.enter("the oldest event stalls, though datagrams arrive", config(ackbits.Config{StallTimeout: 250 * ms, ResendDelay: 120 * ms}))
 	s.send([]byte("a"))
 	w.wait(5 * ms)
@@ -150,6 +154,13 @@ func leaving(w *world) {
 	patience.shutdown(30 * ms)
 	patience.sleep()
 	patience.flush()
+
+	longer := w.enter("a second call does not lengthen it", config(ackbits.Config{}))
+	longer.send([]byte("a"))
+	longer.flush()
+	longer.shutdown(40 * ms)
+	longer.shutdown(time.Second)
+	longer.sleep()
 
 	tie := w.enter("where patience and timeout meet, patience wins", config(ackbits.Config{Timeout: 200 * ms}))
 	tie.send([]byte("a"))
