@@ -211,6 +211,17 @@ func outcomes(w *world) {
 	p.hear(beat, 6, 0) // late, and still delivers the event
 	p.outcomes()
 
+	kept := w.enter("lost with an event: remembered for 6 s, however much is sent", config(ackbits.Config{ResendDelay: time.Hour, StallTimeout: -1}))
+	kept.send([]byte("late"))
+	kept.flush()
+	kept.burst(400, input)
+	w.wait(3000 * ms)
+	kept.burst(400, input)
+	kept.hear(beat, none, 0)
+	w.wait(3000*ms - 1)
+	kept.append(input)
+	kept.hear(beat, 0, 0)
+
 	many := w.enter("the queue holds 1024", config(ackbits.Config{Outcomes: true, LossDelay: 100 * ms}))
 	many.burst(1030, input)
 	w.wait(100 * ms)
