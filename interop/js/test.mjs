@@ -1,0 +1,124 @@
+// Replays testdata/vectors/*.json (chapter 19 of docs/protocol.md): makes each
+// call of the transcripts and compares every value that it names.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { test } from 'node:test';
+import { Lane, Session } from './ackbits.mjs';
+import { aesGcm } from './aesgcm.mjs';
+
+const vectors = new URL('../../testdata/vectors/', import.meta.url);
+
+/** @param {Uint8Array | null} bytes */
+const hex = (bytes) => Buffer.from(bytes ?? []).toString('hex');
+/** @param {string} digits */
+const bytes = (digits) => Uint8Array.from(Buffer.from(digits, 'hex'));
+/** @param {number} time */
+const orNone = (time) => (time === Infinity ? -1 : time);
+
+/** The application of vectors with "accept" (19.2). @param {number} _ @param {Uint8Array} payload */
+function judge(_, payload) {
+  if (payload[0] === 0xee) return 'refuse';
+  return payload[0] === 0xdd ? 'withhold' : 'accept';
+}
+
+/** @param {any} v */
+const newSession = (v) => new Session({
+  token: BigInt('0x' + v.token),
+  wide: v.wide,
+  ordered: v.ordered,
+  bundle: v.bundle,
+  judge: v.accept ? judge : undefined,
+  heartbeat: v.heartbeat,
+  timeout: v.timeout,
+  resend: v.resend,
+  lossDelay: v.loss,
+  stall: v.stall < 0 ? Infinity : v.stall,
+  poll: v.poll,
+  backlog: v.backlog,
+  maxDatagram: v.max_datagram,
+  aead: v.seal ? aesGcm(bytes(v.seal), bytes(v.open)) : undefined,
+});
+
+/** Sessions with "outcomes": the others have none to give, where this module always has. @type {WeakSet<Session>} */
+const asksOutcomes = new WeakSet();
+
+/** What each step of a session returns (19.3). @type {Record<string, (s: Session, v: any) => object>} */
+const sessionSteps = {
+  receive(s, v) {
+    const { payload, events, ...rest } = s.receive(v.at, bytes(v.datagram));
+    const list = events.map((event) => `${event.id}:${hex(event.data)}`).join();
+    return { ...rest, payload: hex(payload), events: list };
+  },
+  send: (s, v) => s.send(v.at, bytes(v.event)),
+  sends(s, v) {
+    for (let i = 1; i < v.count; i++) assert.equal(s.send(v.at, bytes(v.event)).error, '');
+    return s.send(v.at, bytes(v.event));
+  },
+  append(s, v) {
+    const { datagram, ...rest } = s.makeDatagram(v.at, v.type, bytes(v.payload));
+    return { ...rest, datagram: hex(datagram) };
+  },
+  burst(s, v) {
+    for (let i = 1; i < v.count; i++) assert.equal(s.makeDatagram(v.at, v.type, bytes(v.payload)).error, '');
+    return sessionSteps.append(s, v);
+  },
+  due: (s, v) => ({ datagram: hex(s.nextDue(v.at)) }),
+  outcome(s, v) {
+    const outcome = asksOutcomes.has(s) ? s.nextOutcome(v.at) : null;
+    return { found: outcome !== null, ...(outcome ?? { seq: 0, type: 0, delivered: false, rtt: 0 }) };
+  },
+  close: (s, v) => ({ ...s.close(v.at) }),
+  shutdown: (s, v) => ({ ...s.shutdown(v.at, v.patience) }),
+};
+
+/** @param {Session} s */
+const sessionState = (s) => ({
+  ack: s.ack,
+  bits: s.history.toString(16).padStart(16, '0'),
+  in_flight: s.inFlight,
+  room: s.room,
+  srtt: s.srtt,
+  rttvar: s.rttvar,
+  deadline: orNone(s.deadline()),
+  ended: s.ended,
+});
+
+/** What each step of a lane returns (19.4). @type {Record<string, (l: Lane, v: any) => object>} */
+const laneSteps = {
+  lane_send: (l, v) => l.send(v.at, bytes(v.event), v.droppable),
+  lane_next(l, v) {
+    const next = l.next(v.at, v.max);
+    return { found: next !== null, id: next?.id ?? 0, event: hex(next?.data ?? null) };
+  },
+  lane_receive: (l, v) => ({ deliver: l.receive(v.id), answer: l.ack }),
+  lane_ack: (l, v) => ({ error: l.acknowledge(v.at, v.ack_in) }),
+};
+
+/** @param {Lane} l */
+const laneState = (l) => ({
+  in_flight: l.inFlight, ack: l.ack, deadline: orNone(l.deadline()), ended: l.ended,
+});
+
+for (const file of readdirSync(vectors).filter((name) => name.endsWith('.json')).sort()) {
+  test(file, () => {
+    const steps = JSON.parse(readFileSync(new URL(file, vectors), 'utf8'));
+    assert.ok(steps.length > 1);
+    let about = '';
+    /** @type {Session} */ let session;
+    /** @type {Lane} */ let lane;
+    steps.forEach((/** @type {any} */ v, /** @type {number} */ index) => {
+      if (v.do === 'new' || v.do === 'lane') {
+        about = v.about;
+        if (v.do === 'new') session = newSession(v);
+        if (v.outcomes) asksOutcomes.add(session);
+        else lane = new Lane({ ...v, slot: v.wake });
+        return;
+      }
+      const got = v.do in laneSteps
+        ? { ...laneSteps[v.do](lane, v), ...laneState(lane) }
+        : { ...sessionSteps[v.do](session, v), ...sessionState(session) };
+      // Every output must be in the vector, and equal.
+      assert.deepEqual({ ...v, ...got }, v, `line ${index + 2}, ${v.do}: ${about}`);
+    });
+  });
+}
