@@ -60,7 +60,7 @@ function join(...parts) {
  * and never goes back: a reading earlier than the last counts as the last, and
  * time goes on from there (P-1.1.1).
  */
-class Clock {
+export class Clock {
   now = 0;
   #reading;
 
@@ -85,15 +85,7 @@ class Clock {
 
 // ------------------------------------------------------- datagrams as bytes
 
-/**
- * @typedef {object} Header
- * @property {number} format
- * @property {number} type
- * @property {bigint} token
- * @property {number} seq
- * @property {number} ack
- * @property {bigint} ackBits
- */
+/** @typedef {{ format: number, type: number, token: bigint, seq: number, ack: number, ackBits: bigint }} Header */
 
 /** The format byte (P-2.1.3). @param {boolean} wide @param {boolean} sealed */
 export const formatOf = (wide, sealed) => 0x0a + (wide ? 1 : 0) + (sealed ? 2 : 0);
@@ -118,10 +110,7 @@ export function writeHeader(header) {
   return bytes;
 }
 
-/**
- * Reads a header that is known to be there whole.
- * @param {Uint8Array} bytes @returns {Header}
- */
+/** Reads a header that is known to be there whole. @param {Uint8Array} bytes @returns {Header} */
 export function readHeader(bytes) {
   const view = viewOf(bytes);
   const format = view.getUint8(0);
@@ -212,50 +201,40 @@ function readBody(type, bytes) {
  * −1 before any, whose low 16 bits are the ack of the document.
  */
 export class Tracker {
-  #newest = -1;
-  #history = 0n; // bit n stands for number newest − 1 − n
+  newest = -1;
+  history = 0n; // bit n stands for number newest − 1 − n
 
-  get newest() {
-    return this.#newest;
-  }
-
-  get ack() {
-    return low16(this.#newest);
-  }
-
-  get history() {
-    return this.#history;
-  }
+  get ack() { return low16(this.newest); }
 
   /** The number nearest to the newest that has this sequence (P-11.2.2). @param {number} seq */
   numberOf(seq) {
-    return this.#newest + signed16(seq - this.#newest);
+    return this.newest + signed16(seq - this.newest);
   }
 
   /** P-4.1.2. @param {number} seq @returns {Arrival} */
   classify(seq) {
-    const behind = this.#newest - this.numberOf(seq);
+    const behind = this.newest - this.numberOf(seq);
     if (behind < 0) return 'newest';
-    if (this.#newest < 0 || behind > 64) return 'stale';
+    if (this.newest < 0 || behind > 64) return 'stale';
     if (behind === 0) return 'duplicate';
-    return (this.#history >> BigInt(behind - 1)) & 1n ? 'duplicate' : 'late';
+    return (this.history >> BigInt(behind - 1)) & 1n ? 'duplicate' : 'late';
   }
 
   /** Takes in a sequence that is Newest or Late (P-4.1.3, P-4.1.4). @param {number} seq */
   take(seq) {
     const number = this.numberOf(seq);
-    const step = number - this.#newest;
+    const step = number - this.newest;
     if (step <= 0) {
-      this.#history |= 1n << BigInt(-step - 1);
+      this.history |= 1n << BigInt(-step - 1);
       return;
     }
     if (step > 64) {
-      this.#history = 0n;
+      this.history = 0n;
     } else {
-      const previous = this.#newest < 0 ? 0n : 1n << BigInt(step - 1); // P-4.1.1
-      this.#history = BigInt.asUintN(64, this.#history << BigInt(step)) | previous;
+      const previous = this.newest < 0 ? 0n : 1n << BigInt(step - 1); // P-4.1.1
+      this.history = BigInt.asUintN(64, this.history << BigInt(step)) | previous;
     }
-    this.#newest = number;
+    this.newest = number;
   }
 }
 
@@ -298,19 +277,19 @@ class Inbox {
   /** Takes in what judge returned, and returns what is to be delivered. @param {Event[]} fresh */
   take(fresh) {
     for (const { id, data } of fresh) this.#ahead.set(id, this.#ordered ? data.slice() : EMPTY);
-    const inOrder = [];
+    const passed = []; // what the oldest missing id moves past
     for (let data; (data = this.#ahead.get(this.#oldest)); this.#oldest = low16(this.#oldest + 1)) {
-      inOrder.push({ id: this.#oldest, data });
+      passed.push({ id: this.#oldest, data });
       this.#ahead.delete(this.#oldest);
     }
-    return this.#ordered ? inOrder : fresh;
+    return this.#ordered ? passed : fresh; // P-9.1.1, P-5.3.3
   }
 }
 
 // ------------------------------------------------------------- events, sent
 
 /**
- * @typedef {object} Outgoing an event that is undelivered
+ * @typedef {object} Pending an event that is undelivered
  * @property {number} number counts the events of the session
  * @property {number} id its low 16 bits
  * @property {Uint8Array} data
@@ -325,7 +304,7 @@ class Outbox {
   #next = 0;
   #oldest = 0; // number of the oldest undelivered event
   #oldestSince = 0; // when it became the oldest
-  /** @type {Map<number, Outgoing>} */
+  /** @type {Map<number, Pending>} */
   #events = new Map();
 
   /** @param {number} resend */
@@ -333,9 +312,7 @@ class Outbox {
     this.#resend = resend;
   }
 
-  get size() {
-    return this.#events.size;
-  }
+  get size() { return this.#events.size; }
 
   /** Queues a copy of the bytes and returns the id (P-5.2.1). @param {Uint8Array} data */
   add(data) {
@@ -344,6 +321,8 @@ class Outbox {
     this.#events.set(number, { number, id, data: data.slice(), copies: 0, firstAt: 0, lastAt: 0 });
     return id;
   }
+
+  undelivered() { return [...this.#events.values()].map((event) => event.data.slice()); }
 
   /** The undelivered events that may be on the wire, in order (P-5.2.2). */
   *#inSpan() {
@@ -354,7 +333,7 @@ class Outbox {
     }
   }
 
-  /** When an event is due, if it is inside the span (P-6.4.1). @param {Outgoing} event */
+  /** When an event is due, if it is inside the span (P-6.4.1). @param {Pending} event */
   #dueAt(event) {
     return event.copies === 0 ? 0 : event.lastAt + this.#resend;
   }
@@ -374,15 +353,25 @@ class Outbox {
   }
 
   /**
-   * The due events that fit in a list of `room` bytes, up to the first that
-   * does not or that has `maxCopies` behind it (P-6.4.2, P-10.1.5).
+   * The due events for a list of `room` bytes: up to the first that does not
+   * fit or that had `maxCopies` already (P-6.4.2, P-10.1.5).
    * @param {number} now @param {number} room @param {number} [maxCopies]
    */
   due(now, room, maxCopies = Infinity) {
+    return this.#fill(room, (e) => this.#dueAt(e) <= now, maxCopies);
+  }
+
+  /** The same of those that were never sent (P-8.4.2). @param {number} room */
+  unsent(room) {
+    return this.#fill(room, (e) => e.copies === 0, Infinity);
+  }
+
+  /** @param {number} room @param {(event: Pending) => boolean} isWanted @param {number} maxCopies */
+  #fill(room, isWanted, maxCopies) {
     const list = [];
     let size = 1;
     for (const event of this.#inSpan()) {
-      if (this.#dueAt(event) > now) continue;
+      if (!isWanted(event)) continue;
       size += 4 + event.data.length;
       if (size > room || event.copies >= maxCopies || list.length === MAX_LIST) break;
       list.push(event);
@@ -390,20 +379,7 @@ class Outbox {
     return list;
   }
 
-  /** The same of those that were never sent (P-8.4.2). @param {number} room */
-  unsent(room) {
-    const list = [];
-    let size = 1;
-    for (const event of this.#inSpan()) {
-      if (event.copies > 0) continue;
-      size += 4 + event.data.length;
-      if (size > room || list.length === MAX_LIST) break;
-      list.push(event);
-    }
-    return list;
-  }
-
-  /** Notes that a copy of each leaves now (P-6.4.4). @param {Outgoing[]} list @param {number} now */
+  /** Notes that a copy of each leaves now (P-6.4.4). @param {Pending[]} list @param {number} now */
   sent(list, now) {
     for (const event of list) {
       if (event.copies++ === 0) event.firstAt = now;
@@ -411,12 +387,12 @@ class Outbox {
     }
   }
 
-  /** @param {Outgoing} event */
+  /** @param {Pending} event */
   has(event) {
     return this.#events.has(event.number);
   }
 
-  /** The peer has these (P-5.2.6). @param {Outgoing[]} list @param {number} now */
+  /** The peer has these (P-5.2.6). @param {Pending[]} list @param {number} now */
   deliver(list, now) {
     for (const event of list) this.#events.delete(event.number);
     while (this.#oldest < this.#next && !this.#events.has(this.#oldest)) {
@@ -434,13 +410,13 @@ class Outbox {
  * @typedef {object} Sent a datagram that is remembered (15.2)
  * @property {number} at when it was sent
  * @property {number} type the inner one of a Bundle
- * @property {Outgoing[]} events that it carried
+ * @property {Pending[]} events that it carried
  * @property {'undecided' | 'lost' | 'delivered' | 'late'} state late: lost first, acknowledged then
  * @property {number} lostAt
  */
 
 /** The datagrams that were sent, what became of them, and the round trip (4.2, chapter 7). */
-class Outgoings {
+class SentLog {
   #outbox;
   #lossDelay;
   #next = 0; // number of the next datagram
@@ -461,16 +437,12 @@ class Outgoings {
     this.#lossDelay = lossDelay;
   }
 
-  get next() {
-    return this.#next;
-  }
+  get next() { return this.#next; }
 
   /** Whether a further datagram could make old acknowledgements ambiguous (P-3.1.4). */
-  get isHalfAhead() {
-    return this.#next - this.#newestAcked >= HALF;
-  }
+  get isHalfAhead() { return this.#next - this.#newestAcked >= HALF; }
 
-  /** Numbers a datagram that leaves now. @param {number} now @param {number} type @param {Outgoing[]} events */
+  /** Numbers a datagram that leaves now. @param {number} now @param {number} type @param {Pending[]} events */
   add(now, type, events) {
     this.#outbox.sent(events, now);
     this.#sent.set(this.#next++, { at: now, type, events, state: 'undecided', lostAt: 0 });
@@ -576,6 +548,13 @@ class Outgoings {
  *   null if it is forged
  */
 
+/** Zeros, then the number in 64 bits, big-endian (P-11.2.1). @param {Aead} aead @param {number} number */
+function nonceOf(aead, number) {
+  const nonce = new Uint8Array(aead.nonceSize);
+  viewOf(nonce).setBigUint64(aead.nonceSize - 8, BigInt(number));
+  return nonce;
+}
+
 /**
  * @typedef {object} Config all times in nanoseconds
  * @property {bigint} token names the session; fresh for each (P-2.1.6)
@@ -611,16 +590,10 @@ class Outgoings {
 
 /** One end of a session (chapters 2 to 11). */
 export class Session {
+  #config; // what of it is asked for later
   #clock;
   #format;
-  #token;
-  #aead;
-  #bundle;
-  #judge;
   #beat; // silence after which a Heartbeat is due
-  #timeout;
-  #stall;
-  #cap; // events that may be undelivered (P-5.2.3)
   #room; // bytes behind the header
 
   #tracker = new Tracker();
@@ -628,7 +601,7 @@ export class Session {
   #forged = 0;
   #inbox;
   #outbox;
-  #outgoings;
+  #sentLog;
   /** @type {Map<number, number>} */
   #latest = new Map(); // type to the number of the newest datagram taken in
   #heardAt = 0;
@@ -644,62 +617,46 @@ export class Session {
   /** @param {Config} config */
   constructor(config) {
     const {
-      token, start = 0, wide = false, aead, ordered = false, bundle = false, judge,
+      token, aead, judge, start = 0, wide = false, ordered = false, bundle = false,
       heartbeat = 50 * MS, poll = 0, timeout = 5000 * MS, stall = Math.max(15000 * MS, timeout),
       resend = 100 * MS, lossDelay = 1000 * MS, backlog = 0, maxDatagram = MAX_DATAGRAM,
     } = config;
+    if (!(heartbeat > 0 && resend > 0)) throw new RangeError('heartbeat and resend are more than 0');
     if (backlog < 0 || backlog > 65024) throw new RangeError('backlog is 0 to 65024');
     if (maxDatagram < 128 || maxDatagram > MAX_DATAGRAM) throw new RangeError('maxDatagram is 128 to 1200');
     if (aead && aead.nonceSize < 8) throw new RangeError('nonceSize is at least 8');
+    this.#config = { token, aead, judge, bundle, timeout, stall, backlog };
     this.#clock = new Clock(start);
     this.#format = formatOf(wide, aead !== undefined);
-    this.#token = token;
-    this.#aead = aead;
-    this.#bundle = bundle;
-    this.#judge = judge;
     const early = Math.max(heartbeat - poll + 1, Math.ceil(poll / 2)); // P-6.3.2
     this.#beat = poll > 0 ? Math.min(heartbeat, early) : heartbeat;
-    this.#timeout = timeout;
-    this.#stall = stall;
-    this.#cap = SPAN + backlog;
     this.#room = maxDatagram - headerSize(this.#format) - (aead?.overhead ?? 0);
     this.#inbox = new Inbox(ordered);
     this.#outbox = new Outbox(resend);
-    this.#outgoings = new Outgoings(this.#outbox, lossDelay);
+    this.#sentLog = new SentLog(this.#outbox, lossDelay);
   }
 
   /** The reason of the end; '' while there is none. */
-  get ended() {
-    return this.#ended;
-  }
+  get ended() { return this.#ended; }
 
   /** Events that are undelivered. */
-  get inFlight() {
-    return this.#outbox.size;
-  }
+  get inFlight() { return this.#outbox.size; }
 
   /** How many events `send` takes before it would end the session. */
-  get room() {
-    return this.#state === 'live' ? this.#cap - this.#outbox.size : 0;
-  }
+  get room() { return this.#state === 'live' ? SPAN + this.#config.backlog - this.#outbox.size : 0; }
 
-  get srtt() {
-    return this.#outgoings.srtt;
-  }
+  /** Copies of the undelivered events in their order, for another session after the end (15.3). */
+  undelivered() { return this.#outbox.undelivered(); }
 
-  get rttvar() {
-    return this.#outgoings.rttvar;
-  }
+  get srtt() { return this.#sentLog.srtt; }
+
+  get rttvar() { return this.#sentLog.rttvar; }
 
   /** The newest sequence taken in. */
-  get ack() {
-    return this.#tracker.ack;
-  }
+  get ack() { return this.#tracker.ack; }
 
   /** Which of the 64 before it were. */
-  get history() {
-    return this.#tracker.history;
-  }
+  get history() { return this.#tracker.history; }
 
   /**
    * Takes in one datagram, or drops it whole (2.3).
@@ -714,16 +671,17 @@ export class Session {
     /** @param {string} error */
     const drop = (error) => ({ ...result, error });
     if (this.#ended) return drop(this.#ended);
+    const { aead, token, judge } = this.#config;
 
     // Checks 1 to 9 of P-2.3.2.
     if (datagram.length < 18) return drop('short');
     if (datagram.length > MAX_DATAGRAM) return drop('oversize');
     if (datagram[0] !== this.#format) return drop('format');
-    if (datagram.length < headerSize(this.#format) + (this.#aead?.overhead ?? 0)) return drop('short');
+    if (datagram.length < headerSize(this.#format) + (aead?.overhead ?? 0)) return drop('short');
     const header = readHeader(datagram);
     const { type, seq } = header;
     if (type === 0) return drop('type');
-    if (header.token !== this.#token) return drop('token');
+    if (header.token !== token) return drop('token');
     const { error, bytes } = this.#open(seq, datagram);
     if (error) return drop(error);
     if (type >= 9 && type <= 15) return drop('type');
@@ -735,7 +693,7 @@ export class Session {
     if (arrival === 'newest' || arrival === 'late') {
       const fresh = this.#inbox.judge(body.events);
       if (!fresh) return drop('window');
-      const verdict = body.payload && this.#judge ? this.#judge(body.type, body.payload) : 'accept';
+      const verdict = body.payload ? judge?.(body.type, body.payload) : 'accept';
       if (verdict === 'refuse') return drop('rejected');
       if (verdict !== 'withhold') {
         this.#tracker.take(seq);
@@ -749,7 +707,7 @@ export class Session {
       }
       this.#heardAt = now; // P-8.1.1
     }
-    this.#outgoings.acknowledge(header.ack, header.ackBits, now); // P-4.2.1
+    this.#sentLog.acknowledge(header.ack, header.ackBits, now); // P-4.2.1
     if (type === Type.DISCONNECT && arrival === 'newest') this.#end('peer-left'); // P-8.4.4
     return accepted;
   }
@@ -782,9 +740,9 @@ export class Session {
     if (!isApplication(type)) return refuse('reserved-type');
     if (payload.length > this.#room) return refuse('datagram-too-large');
     if (!this.#mayWrite()) return refuse(this.#ended);
-    this.#outgoings.judge(now);
-    const seq = low16(this.#outgoings.next);
-    const bundles = this.#bundle && type !== Type.CONNECT && type !== Type.ACCEPT; // P-10.1.6
+    this.#sentLog.judge(now);
+    const seq = low16(this.#sentLog.next);
+    const bundles = this.#config.bundle && type !== Type.CONNECT && type !== Type.ACCEPT; // P-10.1.6
     const riders = bundles ? this.#outbox.due(now, this.#room - 1 - payload.length, 2) : [];
     if (riders.length === 0) return { error: '', datagram: this.#write(now, type, type, payload, []), seq };
     const body = join(Uint8Array.of(type), writeList(riders), payload);
@@ -799,11 +757,11 @@ export class Session {
   nextDue(now) {
     now = this.#clock.read(now);
     if (this.#ended) return null;
-    this.#outgoings.judge(now);
+    this.#sentLog.judge(now);
     if (this.#state === 'closing' && now >= this.#shutdownAt()) this.#state = 'leaving'; // P-8.4.6
     if (this.#state === 'leaving') return this.#nextWhileLeaving(now);
-    if (now - this.#heardAt >= this.#timeout) return this.#end('timeout');
-    if (now >= this.#outbox.stallAt(this.#stall)) return this.#end('stalled');
+    if (now - this.#heardAt >= this.#config.timeout) return this.#end('timeout');
+    if (now >= this.#outbox.stallAt(this.#config.stall)) return this.#end('stalled');
     const events = this.#outbox.due(now, this.#room);
     if (events.length === 0 && now < this.#heartbeatAt()) return null;
     if (!this.#mayWrite()) return null;
@@ -813,8 +771,8 @@ export class Session {
 
   /** What became of a datagram, in the order of decisions, or null (7.2). @param {number} now */
   nextOutcome(now) {
-    this.#outgoings.judge(this.#clock.read(now));
-    return this.#outgoings.takeOutcome();
+    this.#sentLog.judge(this.#clock.read(now));
+    return this.#sentLog.takeOutcome();
   }
 
   /** Begins to leave: nextDue returns what is left to say (8.4). @param {number} now */
@@ -823,7 +781,10 @@ export class Session {
     if (!this.#ended) this.#state = 'leaving';
   }
 
-  /** Leaves as soon as all events are delivered, or patience is over (P-8.4.6). @param {number} now @param {number} patience */
+  /**
+   * Leaves as soon as all events are delivered, or patience is over (P-8.4.6).
+   * @param {number} now @param {number} patience
+   */
   shutdown(now, patience) {
     now = this.#clock.read(now);
     if (this.#state !== 'live' && this.#state !== 'closing') return;
@@ -840,7 +801,7 @@ export class Session {
         return this.#clock.readingAt(this.#clock.now);
       default:
         return this.#clock.readingAt(Math.min(
-          this.#heardAt + this.#timeout, this.#outbox.stallAt(this.#stall), this.#heartbeatAt(),
+          this.#heardAt + this.#config.timeout, this.#outbox.stallAt(this.#config.stall), this.#heartbeatAt(),
           this.#outbox.nextAt(), this.#state === 'closing' ? this.#shutdownAt() : Infinity,
         ));
     }
@@ -876,9 +837,9 @@ export class Session {
 
   /** Whether a further datagram may be sent; if not, the session has ended (P-3.1.4, P-11.4.1). */
   #mayWrite() {
-    const exhausted = this.#aead !== undefined && this.#outgoings.next >= MAX_SEALED;
-    if (!this.#outgoings.isHalfAhead && !exhausted) return true;
-    const reason = this.#outgoings.isHalfAhead ? 'stalled' : 'key-exhausted';
+    const exhausted = this.#config.aead !== undefined && this.#sentLog.next >= MAX_SEALED;
+    if (!this.#sentLog.isHalfAhead && !exhausted) return true;
+    const reason = this.#sentLog.isHalfAhead ? 'stalled' : 'key-exhausted';
     this.#end(this.#state === 'leaving' ? 'closed' : reason);
     return false;
   }
@@ -886,16 +847,17 @@ export class Session {
   /**
    * Writes the datagram that leaves now.
    * @param {number} now @param {number} type @param {number} inner the type for its outcome
-   * @param {Uint8Array} body @param {Outgoing[]} events
+   * @param {Uint8Array} body @param {Pending[]} events
    */
   #write(now, type, inner, body, events) {
-    const number = this.#outgoings.next;
+    const { aead, token } = this.#config;
+    const number = this.#sentLog.next;
     const header = writeHeader({
-      format: this.#format, type, token: this.#token, seq: low16(number),
+      format: this.#format, type, token, seq: low16(number),
       ack: this.#tracker.ack, ackBits: this.#tracker.history,
     });
-    const sealed = this.#aead ? this.#aead.seal(this.#nonce(this.#aead, number), body, header) : body;
-    this.#outgoings.add(now, inner, events);
+    const sealed = aead ? aead.seal(nonceOf(aead, number), body, header) : body;
+    this.#sentLog.add(now, inner, events);
     this.#sentAt = now;
     this.#receivedSinceSent = 0;
     return join(header, sealed);
@@ -907,13 +869,14 @@ export class Session {
    * @returns {{ error: string, bytes: Uint8Array }}
    */
   #open(seq, datagram) {
+    const { aead } = this.#config;
     const size = headerSize(this.#format);
     const bytes = datagram.subarray(size);
-    if (!this.#aead) return { error: '', bytes };
+    if (!aead) return { error: '', bytes };
     const arrival = this.#opened.classify(seq);
     const number = this.#opened.numberOf(seq);
     if (arrival === 'duplicate' || arrival === 'stale' || number < 0) return { error: 'replayed', bytes: EMPTY };
-    const opened = this.#aead.open(this.#nonce(this.#aead, number), bytes, datagram.subarray(0, size));
+    const opened = aead.open(nonceOf(aead, number), bytes, datagram.subarray(0, size));
     if (!opened) {
       if (++this.#forged >= MAX_FORGED) this.#end('key-exhausted'); // P-11.4.1
       return { error: 'forged', bytes: EMPTY };
@@ -922,192 +885,11 @@ export class Session {
     return { error: '', bytes: opened };
   }
 
-  /** Zeros, then the number in 64 bits, big-endian (P-11.2.1). @param {Aead} aead @param {number} number */
-  #nonce(aead, number) {
-    const nonce = new Uint8Array(aead.nonceSize);
-    viewOf(nonce).setBigUint64(aead.nonceSize - 8, BigInt(number));
-    return nonce;
-  }
-
   /** P-2.3.7. @param {number} type @param {number} number of a datagram that is taken in */
   #isLatest(type, number) {
     const newest = this.#latest.get(type);
     if (newest !== undefined && newest > number) return false;
     this.#latest.set(type, number);
     return true;
-  }
-}
-
-// ----------------------------------------------------------------- the lane
-
-/**
- * @typedef {object} LaneEvent
- * @property {Uint8Array} data
- * @property {number} at when it was given, then when it was last sent
- * @property {number} turn of its last copy; turns count all copies of the lane; 0 if never sent
- * @property {number} resent turn of its last retransmission, 0 for none
- */
-
-/** One end of the ordered lane (chapter 12): Go-Back-N, in packets of the caller's. */
-export class Lane {
-  #clock;
-  #resend;
-  #slot;
-  #budget;
-  #soft;
-  #hard;
-  #stall;
-  /** @type {LaneEvent[]} */
-  #events = []; // acked + 1 … last
-  #acked = 0;
-  #sent = 0;
-  #turn = 0;
-  #ackedResent = 0; // newest retransmission among the acknowledged
-  #stallSince = 0;
-  #slotIndex = 0; // the slot of the last retransmission
-  #slotUsed = 0;
-  #delivered = 0;
-  #ended = '';
-
-  /**
-   * @param {object} [config] times in nanoseconds
-   * @param {number} [config.start] the reading of the clock at which the lane begins
-   * @param {number} [config.resend] 250 ms
-   * @param {number} [config.slot] 100 ms
-   * @param {number} [config.budget] retransmissions in a slot, 32
-   * @param {number} [config.soft] 256
-   * @param {number} [config.hard] 512
-   * @param {number} [config.stall] 15 s
-   */
-  constructor(config = {}) {
-    const {
-      start = 0, resend = 250 * MS, slot = 100 * MS, budget = 32, soft = 256, hard = 512, stall = 15000 * MS,
-    } = config;
-    this.#clock = new Clock(start);
-    this.#resend = resend;
-    this.#slot = slot;
-    this.#budget = budget;
-    this.#soft = soft;
-    this.#hard = hard;
-    this.#stall = stall;
-  }
-
-  get ended() {
-    return this.#ended;
-  }
-
-  get inFlight() {
-    return this.#events.length;
-  }
-
-  /** The highest id delivered, which answers every packet. */
-  get ack() {
-    return this.#delivered;
-  }
-
-  /** The receiver (12.1): whether this event is to be delivered. Then it sends `ack` back. @param {number} id */
-  receive(id) {
-    if (this.#ended || id !== this.#delivered + 1) return false;
-    this.#delivered = id;
-    return true;
-  }
-
-  /**
-   * Queues an event, of which a copy is made (P-12.2.1).
-   * @param {number} now @param {Uint8Array} event @param {boolean} droppable
-   * @returns {{ error: string, id: number }}
-   */
-  send(now, event, droppable) {
-    now = this.#clock.read(now);
-    const count = this.#events.length;
-    const last = this.#acked + count;
-    if (this.#ended) return { error: this.#ended, id: 0 };
-    if (last === 0xffffffff) return { error: 'lane-overflow', id: 0 };
-    if (droppable && count >= Math.min(this.#soft, this.#hard - 1)) return { error: 'lane-full', id: 0 };
-    if (count >= this.#hard - 1) return { error: (this.#ended = 'lane-overflow'), id: 0 };
-    if (count === 0) this.#stallSince = now; // P-12.2.6
-    this.#events.push({ data: event.slice(), at: now, turn: 0, resent: 0 });
-    return { error: '', id: last + 1 };
-  }
-
-  /**
-   * The next event to put on the wire, or null, also if it has more than `max`
-   * bytes. It is called until it returns null.
-   * @param {number} now @param {number} max @returns {{ id: number, data: Uint8Array } | null}
-   */
-  next(now, max) {
-    now = this.#clock.read(now);
-    if (this.#ended) return null;
-    if (this.#events.length > 0 && now >= this.#stallSince + this.#stall) {
-      this.#ended = 'stalled';
-      return null;
-    }
-    const again = this.#nextRetransmission();
-    const retransmits = Math.max(again.at, this.#budgetAt()) <= now;
-    const index = retransmits ? again.index : this.#sent - this.#acked;
-    const event = this.#events[index]; // undefined if all were sent
-    if (!event || event.data.length > max) return null;
-    event.at = now;
-    event.turn = ++this.#turn;
-    if (retransmits) {
-      event.resent = event.turn;
-      this.#spend();
-    } else {
-      this.#sent++;
-    }
-    return { id: this.#acked + 1 + index, data: event.data };
-  }
-
-  /** Takes in an acknowledgement (P-12.2.5); returns an error or ''. @param {number} now @param {number} ack */
-  acknowledge(now, ack) {
-    now = this.#clock.read(now);
-    if (this.#ended) return this.#ended;
-    if (ack > this.#sent) return 'ack';
-    if (ack <= this.#acked) return '';
-    for (const event of this.#events.splice(0, ack - this.#acked)) {
-      this.#ackedResent = Math.max(this.#ackedResent, event.resent);
-    }
-    this.#acked = ack;
-    this.#stallSince = now;
-    return '';
-  }
-
-  /** The reading of the clock at which next has something to do; Infinity for never (P-12.2.7). */
-  deadline() {
-    if (this.#ended || this.#events.length === 0) return Infinity;
-    const unsent = this.#events[this.#sent - this.#acked];
-    const retransmission = Math.max(this.#nextRetransmission().at, this.#budgetAt());
-    return this.#clock.readingAt(Math.min(
-      this.#stallSince + this.#stall, unsent ? unsent.at : Infinity, retransmission,
-    ));
-  }
-
-  /**
-   * Which event is due again first, the lowest id of those that are due
-   * already, and when: after the delay, or as soon as an older one was sent
-   * again after it (P-12.2.2).
-   */
-  #nextRetransmission() {
-    const next = { index: -1, at: Infinity };
-    let resent = this.#ackedResent; // newest retransmission of all older ones
-    for (let index = 0; index < this.#sent - this.#acked; index++) {
-      const event = this.#events[index];
-      const at = resent > event.turn ? event.at : event.at + this.#resend;
-      if (at <= this.#clock.now) return { index, at };
-      if (at < next.at) Object.assign(next, { index, at });
-      resent = Math.max(resent, event.resent);
-    }
-    return next;
-  }
-
-  /** From when on a retransmission is in the budget of its slot (P-12.2.4). */
-  #budgetAt() {
-    return this.#slotUsed < this.#budget ? 0 : (this.#slotIndex + 1) * this.#slot;
-  }
-
-  #spend() {
-    const index = Math.floor(this.#clock.now / this.#slot);
-    this.#slotUsed = index === this.#slotIndex ? this.#slotUsed + 1 : 1;
-    this.#slotIndex = index;
   }
 }
