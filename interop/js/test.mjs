@@ -133,3 +133,46 @@ for (const file of readdirSync(vectors).filter((name) => name.endsWith('.json'))
     });
   });
 }
+
+test('a clock that goes back stands still, and goes on from there', () => {
+  const s = new Session({ token: 0n });
+  assert.equal(hex(s.makeDatagram(100e6, 3, bytes('')).datagram).slice(0, 4), '0a03');
+  assert.equal(s.nextDue(50e6), null);
+  assert.equal(s.deadline(), 100e6); // 50 ms after the reading that counts as 100 ms
+  assert.equal(s.nextDue(100e6 - 1), null);
+  assert.equal(hex(s.nextDue(100e6)).slice(0, 4), '0a06');
+});
+
+/** Numbers from 0 to n − 1, the same in each run. @param {number} seed */
+const randomFrom = (seed) => (/** @type {number} */ n) => {
+  seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+  return Math.floor((seed / 2 ** 32) * n);
+};
+
+for (const { name, errors, ...config } of [
+  { name: 'bare', errors: ['', 'short', 'format', 'type', 'token', 'payload'] },
+  { name: 'wide', errors: ['', 'short', 'format', 'type', 'token', 'payload', 'window'], wide: true, ordered: true },
+  { name: 'sealed', errors: ['', 'forged'], aead: aesGcm(new Uint8Array(16), new Uint8Array(16)) },
+]) {
+  test(`mangled datagrams change nothing when they are dropped, ${name}`, () => {
+    const random = randomFrom(1);
+    const counts = new Map();
+    const a = new Session({ token: 7n, bundle: true, ...config });
+    const b = new Session({ token: 7n, ...config });
+    for (let i = 0; i < 3000; i++) {
+      const now = i * 1e6;
+      if (a.room > 0) a.send(now, new Uint8Array(random(40)));
+      const { datagram } = a.makeDatagram(now, 4, new Uint8Array(random(40)));
+      const mangled = datagram.slice(0, random(datagram.length) + 1);
+      for (let n = random(8); n > 0; n--) mangled[random(mangled.length)] = random(256);
+      if (random(2)) mangled.set(datagram.subarray(0, Math.min(12, mangled.length))); // of this session
+      const before = sessionState(b);
+      const { error } = b.receive(now, mangled);
+      if (error) assert.deepEqual({ ...sessionState(b), deadline: before.deadline }, before);
+      counts.set(error, (counts.get(error) ?? 0) + 1);
+      for (let due; (due = b.nextDue(now)); ) a.receive(now, due);
+    }
+    assert.equal(b.ended, '');
+    for (const error of errors) assert.ok((counts.get(error) ?? 0) > 0, error || 'taken in');
+  });
+}
