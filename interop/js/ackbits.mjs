@@ -42,6 +42,9 @@ const signed16 = (n) => (n << 16) >> 16;
 /** @param {Uint8Array} bytes */
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
+/** A copy, also of a Buffer, whose slice is none. @param {Uint8Array} bytes */
+export const copyOf = (bytes) => new Uint8Array(bytes);
+
 /** @param {Uint8Array[]} parts */
 function join(...parts) {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -276,7 +279,7 @@ class Inbox {
 
   /** Takes in what judge returned, and returns what is to be delivered. @param {Event[]} fresh */
   take(fresh) {
-    for (const { id, data } of fresh) this.#ahead.set(id, this.#ordered ? data.slice() : EMPTY);
+    for (const { id, data } of fresh) this.#ahead.set(id, this.#ordered ? copyOf(data) : EMPTY);
     const passed = []; // what the oldest missing id moves past
     for (let data; (data = this.#ahead.get(this.#oldest)); this.#oldest = low16(this.#oldest + 1)) {
       passed.push({ id: this.#oldest, data });
@@ -318,11 +321,11 @@ class Outbox {
   add(data) {
     const number = this.#next++;
     const id = low16(number);
-    this.#events.set(number, { number, id, data: data.slice(), copies: 0, firstAt: 0, lastAt: 0 });
+    this.#events.set(number, { number, id, data: copyOf(data), copies: 0, firstAt: 0, lastAt: 0 });
     return id;
   }
 
-  undelivered() { return [...this.#events.values()].map((event) => event.data.slice()); }
+  undelivered() { return [...this.#events.values()].map((event) => copyOf(event.data)); }
 
   /** The undelivered events that may be on the wire, in order (P-5.2.2). */
   *#inSpan() {

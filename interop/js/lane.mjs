@@ -1,7 +1,7 @@
 // The ordered lane of the ackbits protocol: chapter 12 of docs/protocol.md, a
 // protocol of its own beside the session. The caller puts its events and
 // acknowledgements into packets of any layout.
-import { Clock, MS } from './ackbits.mjs';
+import { Clock, MS, copyOf } from './ackbits.mjs';
 
 /**
  * @typedef {object} LaneEvent
@@ -74,7 +74,7 @@ export class Lane {
     if (droppable && count >= Math.min(soft, hard - 1)) return { error: 'lane-full', id: 0 };
     if (count >= hard - 1) return { error: (this.#ended = 'lane-overflow'), id: 0 };
     if (count === 0) this.#stallSince = now; // P-12.2.6
-    this.#events.push({ data: event.slice(), at: now, turn: 0, resent: 0 });
+    this.#events.push({ data: copyOf(event), at: now, turn: 0, resent: 0 });
     return { error: '', id: last + 1 };
   }
 

@@ -143,6 +143,24 @@ test('a clock that goes back stands still, and goes on from there', () => {
   assert.equal(hex(s.nextDue(100e6)).slice(0, 4), '0a06');
 });
 
+test('what is kept is a copy, of a Buffer too', () => {
+  const ours = Buffer.from('aabb', 'hex');
+  const a = new Session({ token: 0n });
+  const lane = new Lane();
+  a.send(0, ours);
+  lane.send(0, ours, false);
+  ours.fill(0);
+  assert.equal(hex(lane.next(0, 2)?.data ?? null), 'aabb');
+  assert.equal(hex(a.undelivered()[0]), 'aabb');
+  const early = Buffer.from(a.nextDue(0) ?? []); // event 0, made event 1: ahead of a gap
+  early[19] = 1;
+  const b = new Session({ token: 0n, ordered: true });
+  assert.deepEqual(b.receive(0, early).events, []);
+  early.fill(0);
+  const [, event] = b.receive(0, bytes('0a0500000000000000000100ffff00000000' + '010000' + '0000')).events;
+  assert.equal(hex(event.data), 'aabb');
+});
+
 /** Numbers from 0 to n − 1, the same in each run. @param {number} seed */
 const randomFrom = (seed) => (/** @type {number} */ n) => {
   seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
