@@ -273,14 +273,12 @@ struct ab_session {
 };
 
 ab_config ab_default_config(uint64_t token) {
-    ab_config c;
-    memset(&c, 0, sizeof c);
+    ab_config c = {0};
     c.token = token;
     c.heartbeat = 50 * MS;
     c.timeout = 5000 * MS;
     c.resend = 100 * MS;
     c.loss = 1000 * MS;
-    c.stall = 15000 * MS;
     c.max_datagram = AB_MAX_DATAGRAM;
     return c;
 }
@@ -288,7 +286,7 @@ ab_config ab_default_config(uint64_t token) {
 static bool good_aead(const ab_aead *a) { return a->nonce_size >= 8 && a->nonce_size <= AB_MAX_NONCE && a->tag_size <= AB_MAX_TAG; }
 
 static bool good_config(const ab_config *c) {
-    if (c->heartbeat <= 0 || c->timeout <= c->heartbeat || c->resend <= 0 || c->loss < 0 || c->stall == 0 || c->poll < 0)
+    if (c->heartbeat <= 0 || c->timeout <= c->heartbeat || c->resend <= 0 || c->loss < 0 || c->poll < 0)
         return false;
     if (c->backlog < 0 || c->backlog > MAX_BACKLOG || c->max_datagram < 128 || c->max_datagram > AB_MAX_DATAGRAM)
         return false;
@@ -304,6 +302,8 @@ ab_session *ab_new(const ab_config *config) {
     if (!s)
         return NULL;
     s->config = *config;
+    if (config->stall == 0) /* P-8.2.2 */
+        s->config.stall = later(15000 * MS, config->timeout);
     s->format = (uint8_t)((config->seal ? 0x0C : 0x0A) + config->wide); /* P-2.1.3 */
     s->header = config->wide ? WIDE_HEADER : HEADER;
     s->room = config->max_datagram - s->header - (config->seal ? config->seal->tag_size : 0);
@@ -316,7 +316,7 @@ ab_session *ab_new(const ab_config *config) {
         s->latest[type] = -1;
     s->log_size = 2 * REMEMBERED;
     s->log = calloc((size_t)s->log_size, sizeof *s->log);
-    /* Behind the oldest undelivered event, at most a span is delivered already. */
+    /* It begins with the oldest undelivered event, behind which a span may be delivered. */
     for (s->queue_size = 2 * SPAN; s->queue_size < 2 * SPAN + (uint64_t)config->backlog;)
         s->queue_size *= 2;
     s->queue = calloc((size_t)s->queue_size, sizeof *s->queue);
@@ -364,15 +364,12 @@ static void decide(ab_session *s, int64_t number, outcome o) {
         d->lost_at = s->now;
     if (!s->config.outcomes)
         return;
-    ab_outcome *out = &s->outcomes[(s->outcome_first + s->outcome_count) % OUTCOMES];
+    ab_outcome decided = {(uint16_t)number, d->type, o == DELIVERED, o == DELIVERED ? s->now - d->at : 0};
+    s->outcomes[(s->outcome_first + s->outcome_count) % OUTCOMES] = decided;
     if (s->outcome_count < OUTCOMES)
         s->outcome_count++;
     else
         s->outcome_first = (s->outcome_first + 1) % OUTCOMES; /* P-7.2.5 */
-    out->seq = (uint16_t)number;
-    out->type = d->type;
-    out->delivered = o == DELIVERED;
-    out->rtt = o == DELIVERED ? s->now - d->at : 0;
 }
 
 /* Finds out what is lost (P-7.2.2). */
@@ -449,6 +446,13 @@ static void read_acks(ab_session *s, uint16_t ack, uint64_t bits) {
 
 /* ---- Receiving (2.3) ---- */
 
+/* Zeros and the number, big-endian (P-11.2.1). */
+static void make_nonce(uint8_t nonce[AB_MAX_NONCE], const ab_aead *a, int64_t number) {
+    memset(nonce, 0, AB_MAX_NONCE);
+    for (size_t i = 0; i < 8; i++)
+        nonce[a->nonce_size - 1 - i] = (uint8_t)((uint64_t)number >> 8 * i);
+}
+
 /* Finds the number of a sealed datagram and opens its payload (chapter 11). */
 static ab_error open_payload(ab_session *s, const uint8_t *wire, size_t size) {
     const ab_aead *a = s->config.open;
@@ -458,9 +462,8 @@ static ab_error open_payload(ab_session *s, const uint8_t *wire, size_t size) {
     int64_t number = s->newest_opened + (step < HALF ? step : (int64_t)step - 2 * HALF); /* P-11.2.2 */
     if (arrival == AB_DUPLICATE || arrival == AB_STALE || number < 0)
         return AB_REPLAYED; /* P-11.3.1 */
-    uint8_t nonce[AB_MAX_NONCE] = {0};
-    for (size_t i = 0; i < 8; i++) /* big-endian (P-11.2.1) */
-        nonce[a->nonce_size - 1 - i] = (uint8_t)((uint64_t)number >> 8 * i);
+    uint8_t nonce[AB_MAX_NONCE];
+    make_nonce(nonce, a, number);
     if (!a->open(a->key, nonce, wire, s->header, wire + s->header, size - s->header, s->opened)) {
         if (++s->forged == FORGED_MAX)
             end(s, AB_KEY_EXHAUSTED);
@@ -750,9 +753,8 @@ static size_t finish(ab_session *s, uint8_t *out, uint8_t type, size_t payload_s
     s->received_since_sent = 0;
     if (!a)
         return s->header + payload_size;
-    uint8_t nonce[AB_MAX_NONCE] = {0};
-    for (size_t i = 0; i < 8; i++) /* big-endian (P-11.2.1) */
-        nonce[a->nonce_size - 1 - i] = (uint8_t)((uint64_t)n >> 8 * i);
+    uint8_t nonce[AB_MAX_NONCE];
+    make_nonce(nonce, a, n);
     a->seal(a->key, nonce, out, s->header, out + s->header, payload_size, out + s->header);
     return s->header + payload_size + a->tag_size;
 }
@@ -833,12 +835,9 @@ size_t ab_due(ab_session *s, int64_t now, uint8_t out[AB_MAX_DATAGRAM]) {
         leave(s); /* P-8.4.6 */
     if (s->state == LEAVING)
         return put_last(s, out);
-    if (s->now >= after(s->heard_at, s->config.timeout)) {
-        end(s, AB_TIMEOUT); /* P-8.1.1 */
-        return 0;
-    }
-    if (s->now >= stall_at(s)) {
-        end(s, AB_STALLED);
+    bool silent = s->now >= after(s->heard_at, s->config.timeout); /* P-8.1.1 */
+    if (silent || s->now >= stall_at(s)) {
+        end(s, silent ? AB_TIMEOUT : AB_STALLED);
         return 0;
     }
     if (any_due(s, s->room, ALL_DUE))

@@ -59,7 +59,7 @@ typedef struct ab_config {
     bool bundle;    /* let application datagrams carry events (chapter 10) */
     bool outcomes;  /* queue them for ab_next_outcome (7.2) */
     int64_t heartbeat, timeout, resend, loss;
-    int64_t stall;       /* negative: never (P-8.2.2) */
+    int64_t stall;       /* 0: 15 s, or timeout where that is longer; negative: never */
     int64_t poll;        /* of a caller on a tick; 0: it follows ab_deadline (P-6.3.2) */
     int backlog;         /* events beyond 256 that may wait, up to 65024 (P-5.2.3) */
     size_t max_datagram; /* 128 to 1200, of what is sent (P-6.5.1) */
