@@ -195,7 +195,7 @@ func (p *peer) takeIn(now time.Time) error {
 			}
 			counter := binary.LittleEndian.Uint32(in.Payload)
 			if p.states > 0 && counter <= p.latest {
-				return fmt.Errorf("Input %d came as the latest after %d", counter, p.latest)
+				return fmt.Errorf("state %d came as the latest after %d", counter, p.latest)
 			}
 			p.latest = counter
 			p.states++
