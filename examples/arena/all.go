@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -21,25 +22,40 @@ import (
 // their ledgers.
 func all(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("arena", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage, "\nFlags of arena all:\n")
+		flags.PrintDefaults()
+	}
 	cfg := bots.Config{Workers: runtime.GOMAXPROCS(0), Seed: rand.Uint64(),
-		Weather: link.Weather{Loss: 0.05, RTT: 60 * time.Millisecond, Jitter: 5 * time.Millisecond}}
+		Conditions: link.Conditions{Loss: 0.05, RTT: 60 * time.Millisecond, Jitter: 5 * time.Millisecond}}
 	flags.IntVar(&cfg.N, "n", 32, "bots")
-	weatherFlags(flags, &cfg.Weather)
+	conditionFlags(flags, &cfg.Conditions)
 	duration := flags.Duration("t", 10*time.Second, "how long to play")
-	http := flags.String("http", "", "loopback `address` of /metrics and /debug/pprof; empty for none")
-	dir := flags.String("dir", "", "`folder` for the ledgers; empty for a temporary one")
+	http := flags.String("http", "", "loopback `address` of /metrics; empty for none")
+	pprof := flags.Bool("pprof", false, "serve profiles at /debug/pprof/, too")
+	dir := flags.String("dir", "", "`folder` for the ledgers; empty for a temporary one, which stays if they do not agree")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	if err := checkWeather(cfg.Weather); err != nil {
+	if err := checkBots(&cfg); err != nil {
 		return err
 	}
-	if *dir == "" {
-		if *dir, err = os.MkdirTemp("", "arena-*"); err != nil {
-			return err
-		}
+	if *dir != "" {
+		return allIn(ctx, *dir, cfg, *duration, *http, *pprof)
 	}
-	serverFile, botsFile := filepath.Join(*dir, "server.ledger"), filepath.Join(*dir, "bots.ledger")
+	if *dir, err = os.MkdirTemp("", "arena-*"); err != nil {
+		return err
+	}
+	if err := allIn(ctx, *dir, cfg, *duration, *http, *pprof); err != nil {
+		return err
+	}
+	return os.RemoveAll(*dir)
+}
+
+// allIn is all, with the ledgers in a folder and the metrics at an address, unless
+// that is empty.
+func allIn(ctx context.Context, dir string, cfg bots.Config, d time.Duration, http string, profiles bool) error {
+	serverFile, botsFile := filepath.Join(dir, "server.ledger"), filepath.Join(dir, "bots.ledger")
 	ours, err := os.Create(serverFile)
 	if err != nil {
 		return err
@@ -51,48 +67,66 @@ func all(ctx context.Context, args []string) (err error) {
 	}
 	defer theirs.Close()
 
-	s, err := server.Listen(server.Config{
-		Listen: "127.0.0.1:0",
-		Shards: runtime.GOMAXPROCS(0),
-		Limits: server.Limits{Rooms: max(runtime.GOMAXPROCS(0), (cfg.N+31)/32), RoomSize: 32, PerAddress: cfg.N},
-		Seed:   cfg.Seed,
-		Ledger: ledger.NewBook(ours),
-		Log:    logger(false),
-	})
+	s, err := listenFor(&cfg, ledger.NewBook(ours))
 	if err != nil {
 		return err
 	}
-	if *http != "" {
-		stop, err := s.ServeHTTP(*http)
+	if http != "" {
+		stop, err := s.ServeHTTP(http, profiles)
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	cfg.Server, cfg.Ledger = s.Addr(), ledger.NewBook(theirs)
+	cfg.Ledger = ledger.NewBook(theirs)
 	swarm, err := bots.New(cfg)
 	if err != nil {
 		return err
 	}
-	if err := playTogether(ctx, s, swarm, *duration); err != nil {
+	out := new(output)
+	if err := playTogether(ctx, out, s, swarm, d); err != nil {
 		return err
 	}
-	report(os.Stdout, swarm)
-	fmt.Println("in", *dir)
-	return compareFiles(os.Stdout, serverFile, botsFile)
+	report(out, swarm)
+	if err := compareFiles(out, serverFile, botsFile); err != nil {
+		return fmt.Errorf("%w; they are in %s", err, dir)
+	}
+	return out.err
+}
+
+// listenFor opens a server for a swarm, and tells the swarm where it is.
+func listenFor(cfg *bots.Config, book *ledger.Book) (*server.Server, error) {
+	key, err := server.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.Listen(server.Config{
+		Listen: "127.0.0.1:0",
+		Key:    key,
+		Shards: runtime.GOMAXPROCS(0),
+		Limits: server.Limits{Rooms: max(runtime.GOMAXPROCS(0), (cfg.N+31)/32), RoomSize: 32, PerAddress: 2 * cfg.N},
+		Seed:   cfg.Seed,
+		Ledger: book,
+		Log:    logger(false),
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Server, cfg.ServerKey = s.Addr(), key.PublicKey()
+	return s, nil
 }
 
 // playTogether runs the server for a while and the swarm until the server has
 // sent it away.
-func playTogether(ctx context.Context, s *server.Server, swarm *bots.Swarm, d time.Duration) error {
+func playTogether(ctx context.Context, out io.Writer, s *server.Server, swarm *bots.Swarm, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx) }()
-	stop := showLive(os.Stdout, swarm, s)
+	stop := showLive(out, swarm, s)
 	defer stop()
 	// The swarm gets more time than the server: it ends because the server
-	// says goodbye, or, where that was lost, because of the timeout.
+	// disconnects it or, where that was lost, because of the timeout.
 	last, cancelSwarm := context.WithTimeout(context.Background(), d+10*time.Second)
 	defer cancelSwarm()
 	err := swarm.Run(last)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/ecdh"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -15,75 +17,145 @@ import (
 	"github.com/ackbits/ackbits/examples/arena/bots"
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/link"
+	"github.com/ackbits/ackbits/examples/arena/server"
 )
 
-// errLedger: an event was lost, changed, or handed over twice.
+// errLedger: an event was lost, changed, or delivered twice.
 var errLedger = errors.New("the ledgers do not agree")
 
-// weatherFlags adds the flags that say how bad a path is.
-func weatherFlags(flags *flag.FlagSet, w *link.Weather) {
-	flags.Float64Var(&w.Loss, "loss", w.Loss, "share of datagrams lost in each direction, from 0 to 1")
-	flags.DurationVar(&w.RTT, "rtt", w.RTT, "round trip time to add")
-	flags.DurationVar(&w.Jitter, "jitter", w.Jitter, "the most by which a datagram is late, each way")
+// conditionFlags adds the flags that say how bad a network is.
+func conditionFlags(flags *flag.FlagSet, c *link.Conditions) {
+	flags.Float64Var(&c.Loss, "loss", c.Loss, "share of datagrams lost in each direction, from 0 to 1")
+	flags.DurationVar(&c.RTT, "rtt", c.RTT, "round trip time to add")
+	flags.DurationVar(&c.Jitter, "jitter", c.Jitter, "the most by which a datagram is late, each way")
 }
 
-// checkWeather refuses what no path can be.
-func checkWeather(w link.Weather) error {
-	if !(w.Loss >= 0 && w.Loss <= 1) || w.RTT < 0 || w.RTT > time.Minute || w.Jitter < 0 || w.Jitter > time.Minute {
-		fmt.Fprintf(os.Stderr, "no path has a loss of %v, a round trip of %v and a jitter of %v\n", w.Loss, w.RTT, w.Jitter)
+// checkConditions refuses what no network can be.
+func checkConditions(c link.Conditions) error {
+	if !(c.Loss >= 0 && c.Loss <= 1) || c.RTT < 0 || c.RTT > time.Minute || c.Jitter < 0 || c.Jitter > time.Minute {
+		fmt.Fprintf(os.Stderr, "no network has a loss of %v, a round trip of %v and a jitter of %v\n", c.Loss, c.RTT, c.Jitter)
 		return errUsage
 	}
 	return nil
 }
 
+// checkBots refuses a crowd that cannot be.
+func checkBots(cfg *bots.Config) error {
+	if cfg.N < 1 || cfg.Workers < 1 {
+		fmt.Fprintf(os.Stderr, "there are no %d bots of %d workers\n", cfg.N, cfg.Workers)
+		return errUsage
+	}
+	return checkConditions(cfg.Conditions)
+}
+
+// resolve returns the address of a server from host:port, where the host may be a
+// name, and its key from the text that it prints.
+func resolve(join, key string) (netip.AddrPort, *ecdh.PublicKey, error) {
+	addr, err := net.ResolveUDPAddr("udp", join)
+	if err != nil {
+		return netip.AddrPort{}, nil, fmt.Errorf("server address %q: %w", join, err)
+	}
+	if addr.IP == nil || addr.IP.IsUnspecified() || addr.Port == 0 {
+		return netip.AddrPort{}, nil, fmt.Errorf("server address %q: needs a host and a port", join)
+	}
+	to := addr.AddrPort()
+	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
+	if key != "" {
+		public, err := server.DecodeKey(key)
+		return to, public, err
+	}
+	if !to.Addr().IsLoopback() {
+		fmt.Fprintln(os.Stderr, "arena: without -key whoever answers at the server's address is believed to be the server")
+	}
+	return to, nil, nil
+}
+
+const keyHelp = "the server's public `key`, as the server prints it; empty: whoever answers is believed"
+
 // runBots plays with many bots and checks their ledger.
-func runBots(ctx context.Context, args []string) error {
+func runBots(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("arena bots", flag.ContinueOnError)
-	cfg := bots.Config{Seed: rand.Uint64(), Weather: link.Weather{Loss: 0.1, RTT: 80 * time.Millisecond}}
+	cfg := bots.Config{Seed: rand.Uint64(), Conditions: link.Conditions{Loss: 0.1, RTT: 80 * time.Millisecond}}
 	flags.IntVar(&cfg.N, "n", 32, "bots")
 	join := flags.String("join", "127.0.0.1:7777", "`address` of the server")
+	key := flags.String("key", "", keyHelp)
 	flags.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "goroutines that run bots")
 	flags.DurationVar(&cfg.Ramp, "ramp", time.Second, "they join evenly over this time")
-	weatherFlags(flags, &cfg.Weather)
+	conditionFlags(flags, &cfg.Conditions)
 	duration := flags.Duration("t", 30*time.Second, "how long to play")
-	file := flags.String("ledger", "", "`file` for the ledger; empty for a temporary one")
+	file := flags.String("ledger", "", "`file` for the ledger; empty for a temporary one, which stays if it has problems")
 	against := flags.String("against", "", "the server's ledger `file`, to compare with at the end")
+	unsealed := flags.Bool("unsealed", false, "sessions without encryption, as serve -unsealed")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	if err := checkWeather(cfg.Weather); err != nil {
+	if err := checkBots(&cfg); err != nil {
 		return err
 	}
-	var err error
-	if cfg.Server, err = netip.ParseAddrPort(*join); err != nil {
+	if *unsealed {
+		cfg.AEAD = noAEAD
+	}
+	if cfg.Server, cfg.ServerKey, err = resolve(*join, *key); err != nil {
 		return err
 	}
 	book, err := createLedger(*file, "arena-bots-*.ledger")
 	if err != nil {
 		return err
 	}
-	defer book.Close()
+	defer func() {
+		book.Close()
+		if *file == "" && (err == nil || errors.Is(err, errNobodyJoined)) {
+			err = errors.Join(err, os.Remove(book.Name()))
+		}
+	}()
 	cfg.Ledger = ledger.NewBook(book)
+	out := new(output)
+	if err := playBots(ctx, out, cfg, *duration); err != nil {
+		return err
+	}
+	if *against != "" {
+		fmt.Fprintln(out, "waiting for the server to write its ledger")
+		time.Sleep(settle)
+	}
+	if err := compareFiles(out, *against, book.Name()); err != nil {
+		return fmt.Errorf("%w; the bots' is %s", err, book.Name())
+	}
+	return out.err
+}
+
+// errNobodyJoined: no bot has ever played.
+var errNobodyJoined = errors.New("no bot could join")
+
+// playBots runs a swarm for a while and reports on it.
+func playBots(ctx context.Context, out io.Writer, cfg bots.Config, d time.Duration) error {
 	swarm, err := bots.New(cfg)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, *duration)
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	time.AfterFunc(cfg.Ramp+time.Second, swarm.Restart) // joining is not what latencies are about
-	stop := showLive(os.Stdout, swarm, nil)
+	time.AfterFunc(giveUp, func() {
+		if len(swarm.Reasons()) > 0 && swarm.Sum().Sessions == 0 {
+			cancel()
+		}
+	})
+	stop := showLive(out, swarm, nil)
 	err = swarm.Run(ctx)
 	stop()
 	if err != nil {
 		return err
 	}
-	report(os.Stdout, swarm)
-	if *against != "" {
-		fmt.Println("waiting for the server to close its books")
-		time.Sleep(settle)
+	report(out, swarm)
+	if swarm.Sum().Sessions == 0 {
+		return fmt.Errorf("%w %v: is the server running there? (arena serve)", errNobodyJoined, cfg.Server)
 	}
-	return compareFiles(os.Stdout, *against, book.Name())
+	return nil
 }
+
+// giveUp is when bots of which none could join stop trying: after the 5 s of an
+// attempt.
+const giveUp = 5500 * time.Millisecond
 
 // settle is how long a server may take to notice that a client has left: its
 // timeout, where all three Disconnects were lost.
@@ -108,7 +180,7 @@ func compare(args []string) error {
 }
 
 // compareFiles compares the ledgers of a server and of clients; without the
-// server's it checks what the clients' says by itself.
+// server's it checks the clients' alone.
 func compareFiles(out io.Writer, server, clients string) error {
 	theirs, err := readLedger(clients)
 	if err != nil {

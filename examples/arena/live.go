@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ackbits/ackbits/examples/arena/bots"
@@ -51,18 +53,22 @@ func printLine(out io.Writer, at time.Duration, last, sum *bots.Sum, s *server.S
 	if s != nil {
 		c := s.Counters()
 		line += fmt.Sprintf(" %d players, %d dropped, %d late ticks", s.Players(),
-			c.Foreign.Load()+c.Malformed.Load(), c.LateTicks.Load())
+			c.Foreign.Load()+c.Malformed.Load()+c.Throttled.Load(), c.LateTicks.Load())
 	}
 	fmt.Fprintln(out, line)
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond)) }
 
-// report prints what a swarm did in all.
+// report prints what a swarm did in all, and how its sessions ended.
 func report(out io.Writer, swarm *bots.Swarm) {
 	sum := swarm.Sum()
 	fmt.Fprintf(out, "%d sessions: %d datagrams sent, %d received, %d withheld, %d acknowledgements outrun\n",
 		sum.Sessions, sum.Stats.DatagramsSent, sum.Stats.DatagramsReceived, sum.Stats.Withheld, sum.Stats.AcksOutrun)
 	fmt.Fprintf(out, "events: %d received, p50 %s, p99 %s, p99.9 %s\n", sum.Stats.EventsReceived,
 		ms(sum.Events.Quantile(0.5)), ms(sum.Events.Quantile(0.99)), ms(sum.Events.Quantile(0.999)))
+	reasons := swarm.Reasons()
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(out, "ended: %d × %s\n", reasons[reason], reason)
+	}
 }

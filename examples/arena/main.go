@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -22,26 +23,30 @@ const usage = `usage: arena [all]   server, bots and lossy links in one process,
 Each has -h.
 `
 
-// errUsage: the command line makes no sense, and the user has been told.
+// errUsage: the command line makes no sense, and the reason was printed.
 var errUsage = errors.New("usage")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:])
+	os.Exit(exit(run(ctx, os.Args[1:]), os.Stderr))
+}
+
+// exit says what went wrong and returns the exit code for it.
+func exit(err error, out io.Writer) (code int) {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
 	case errors.Is(err, errUsage):
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "arena:", err)
-		os.Exit(1)
+		return 2
 	}
+	fmt.Fprintln(out, "arena:", err)
+	return 1
 }
 
 func run(ctx context.Context, args []string) error {
 	command := "all"
-	if len(args) > 0 && args[0][0] != '-' {
+	if len(args) > 0 && (args[0] == "" || args[0][0] != '-') {
 		command, args = args[0], args[1:]
 	}
 	switch command {
@@ -55,8 +60,11 @@ func run(ctx context.Context, args []string) error {
 		return play(ctx, args)
 	case "compare":
 		return compare(args)
+	case "help":
+		fmt.Fprint(os.Stderr, usage)
+		return flag.ErrHelp
 	}
-	fmt.Fprint(os.Stderr, usage)
+	fmt.Fprintf(os.Stderr, "there is no command %q\n%s", command, usage)
 	return errUsage
 }
 
@@ -66,7 +74,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
 		}
-		return errUsage // the flag package has told
+		return errUsage // the flag package has printed why
 	}
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "%s takes no arguments, got %q\n", flags.Name(), flags.Args())
@@ -82,4 +90,16 @@ func logger(verbose bool) *slog.Logger {
 		level = slog.LevelDebug
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// output is standard output that remembers its first error: a full disk behind it
+// must not look like success.
+type output struct{ err error }
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdh"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -31,10 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, strings.Fields(args)); err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
+	os.Exit(exit(run(ctx, strings.Fields(args)), os.Stderr))
 }
 
 // field is a server and a swarm on real sockets, with ledgers.
@@ -46,27 +44,40 @@ type field struct {
 	stop         func() // ends both; once
 }
 
-var mild = link.Weather{Loss: 0.05, RTT: 40 * time.Millisecond}
+var mild = link.Conditions{Loss: 0.05, RTT: 40 * time.Millisecond}
+
+// serverKey is the key of all servers of these tests.
+var serverKey = func() *ecdh.PrivateKey {
+	key, err := server.NewKey()
+	if err != nil {
+		panic(err)
+	}
+	return key
+}()
 
 // startServer makes the server of a field.
-func (f *field) startServer(ctx context.Context, perAddress int) (served chan error) {
+func (f *field) startServer(ctx context.Context, cfg server.Config) (served chan error) {
+	cfg.Listen, cfg.Key, cfg.Shards = "127.0.0.1:0", serverKey, 2
+	cfg.Ledger, cfg.Log = ledger.NewBook(&f.ours), slog.New(slog.DiscardHandler)
 	var err error
-	f.server, err = server.Listen(server.Config{Listen: "127.0.0.1:0", Shards: 2,
-		Limits: server.Limits{Rooms: 2, RoomSize: 64, PerAddress: perAddress},
-		Ledger: ledger.NewBook(&f.ours), Log: slog.New(slog.DiscardHandler)})
+	f.server, err = server.Listen(cfg)
 	require.NoError(f, err)
 	served = make(chan error, 1)
 	go func() { served <- f.server.Serve(ctx) }()
 	return served
 }
 
-// newField starts a server that lets perAddress players of an address in, and n
-// bots, and waits until all of them play.
-func newField(t *testing.T, n, perAddress int, weather link.Weather) *field {
+// upTo are the limits of a server that lets so many players of an address in.
+func upTo(perAddress int) server.Config {
+	return server.Config{Limits: server.Limits{Rooms: 2, RoomSize: 64, PerAddress: perAddress}}
+}
+
+// newField starts a server and n bots, and waits until all of them play.
+func newField(t *testing.T, n int, cfg server.Config, conditions link.Conditions) *field {
 	f := &field{T: t}
 	ctx, cancel := context.WithCancel(context.Background())
-	served := f.startServer(ctx, perAddress)
-	f.startSwarm(n, weather, f.server.Addr(), func() {
+	served := f.startServer(ctx, cfg)
+	f.startSwarm(n, conditions, f.server.Addr(), func() {
 		cancel()
 		require.NoError(t, <-served)
 	})
@@ -75,9 +86,9 @@ func newField(t *testing.T, n, perAddress int, weather link.Weather) *field {
 
 // startSwarm starts bots that join the server at an address and waits until all
 // of them play. Stopping the field calls stopServer after the bots have left.
-func (f *field) startSwarm(n int, weather link.Weather, to netip.AddrPort, stopServer func()) {
+func (f *field) startSwarm(n int, conditions link.Conditions, to netip.AddrPort, stopServer func()) {
 	var err error
-	f.swarm, err = bots.New(bots.Config{N: n, Server: to, Weather: weather, Workers: 1, Seed: 1,
+	f.swarm, err = bots.New(bots.Config{N: n, Server: to, ServerKey: serverKey.PublicKey(), Conditions: conditions, Workers: 1, Seed: 1,
 		Ledger: ledger.NewBook(&f.theirs)})
 	require.NoError(f, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -2,7 +2,10 @@ package main
 
 import (
 	"io"
+	"net/netip"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,20 +16,43 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// terminal runs the terminal client of a player with a keyboard and a screen
-// that nobody looks at.
+// terminal runs the terminal client of a player with a keyboard and a screen.
 type terminal struct {
 	*player
 	keyboard *io.PipeWriter
+	screen   *screen
 	done     chan error
 }
 
-func startTerminal(t *testing.T, f *field) *terminal {
-	p, err := newPlayer("Ann", f.server.Addr(), mild)
+// screen keeps what a program writes to its terminal.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// shown reports whether a text was shown since the last call that found one.
+func (s *screen) shown(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !strings.Contains(s.text.String(), text) {
+		return false
+	}
+	s.text.Reset()
+	return true
+}
+
+func startTerminal(t *testing.T, server netip.AddrPort) *terminal {
+	p, err := newPlayer("Ann", server, serverKey.PublicKey(), mild)
 	require.NoError(t, err)
 	in, keyboard := io.Pipe()
-	term := &terminal{p, keyboard, make(chan error, 1)}
-	program := tea.NewProgram(tui.New(p), tea.WithInput(in), tea.WithOutput(io.Discard), tea.WithWindowSize(120, 40), tea.WithoutSignals())
+	term := &terminal{p, keyboard, new(screen), make(chan error, 1)}
+	program := tea.NewProgram(tui.New(p, "here"), tea.WithInput(in), tea.WithOutput(term.screen), tea.WithWindowSize(120, 40), tea.WithoutSignals())
 	go func() {
 		_, err := program.Run()
 		term.done <- err
@@ -47,13 +73,13 @@ func (term *terminal) press(t *testing.T, keys string) {
 // A human joins, walks, chats and leaves; the others see it come and go.
 func TestPlay(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 2, 3, mild)
-	term := startTerminal(t, f)
+	f := newField(t, 2, upTo(3), mild)
+	term := startTerminal(t, f.server.Addr())
 	f.waitFor(5*time.Second, "Ann to join", func() bool { return f.server.Players() == 3 })
 	time.Sleep(300 * time.Millisecond)
 	term.press(t, "d ")
 	term.press(t, "\rhello\r")
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(time.Second)
 	term.press(t, "q")
 	require.NoError(t, <-term.done)
 	require.ErrorIs(t, term.Over(), ackbits.ErrClosed)
@@ -68,14 +94,35 @@ func TestPlay(t *testing.T) {
 // When the server goes away the screen says why, and any key ends the program.
 func TestPlayUntilTheServerLeaves(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 2, 3, mild)
-	term := startTerminal(t, f)
+	f := newField(t, 2, upTo(3), mild)
+	term := startTerminal(t, f.server.Addr())
 	f.waitFor(5*time.Second, "Ann to join", func() bool { return f.server.Players() == 3 })
 	time.Sleep(300 * time.Millisecond)
 	f.stop()
 	time.Sleep(200 * time.Millisecond)
 	term.press(t, "d")
 	require.NoError(t, <-term.done)
-	require.ErrorIs(t, term.Over(), client.ErrGoodbye)
+	require.ErrorIs(t, term.Over(), client.ErrEnded)
 	require.ErrorContains(t, term.Over(), "the server is shutting down")
+}
+
+// A server that is killed does not leave a frozen screen: the silence is shown, then
+// that nobody is there, and when it is back the player is, by itself.
+func TestPlayThroughRestart(t *testing.T) {
+	t.Parallel()
+	f := &field{T: t}
+	victim, addr := spawnServer(t, "-listen 127.0.0.1:0")
+	term := startTerminal(t, addr)
+	f.waitFor(5*time.Second, "Ann to play", func() bool { return term.screen.shown("Ann") })
+	require.NoError(t, victim.Process.Kill())
+	victim.Wait()
+	f.waitFor(4*time.Second, "the silence to be shown", func() bool { return term.screen.shown("no answer for ") })
+	f.waitFor(10*time.Second, "the reason to be shown", func() bool { return term.screen.shown("nobody listens there") })
+	second, _ := spawnServer(t, "-listen "+addr.String())
+	f.waitFor(5*time.Second, "Ann to play again", func() bool { return term.screen.shown("Ann") })
+	term.press(t, "q")
+	require.NoError(t, <-term.done)
+	require.ErrorIs(t, term.Over(), ackbits.ErrClosed)
+	require.NoError(t, second.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, second.Wait())
 }

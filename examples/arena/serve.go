@@ -4,30 +4,54 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
+	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/server"
+)
+
+// Limits of a server that strangers can reach; see limitsFor.
+const (
+	publicPerAddress = 16
+	publicPerNetwork = 128
+	publicChat       = 120
 )
 
 // serve runs the server until a signal asks it to leave.
 func serve(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("arena serve", flag.ContinueOnError)
 	cfg := server.Config{Seed: rand.Uint64()}
-	flags.StringVar(&cfg.Listen, "listen", "127.0.0.1:7777", "`address` of the game, IPv4")
+	flags.StringVar(&cfg.Listen, "listen", "127.0.0.1:7777", "`address` of the game: host:port, where the host may be a name, 0.0.0.0, or [::] for all addresses")
+	key := flags.String("key", "", "`file` of the server's private key, made if it does not exist; empty for "+keyFileWords())
 	flags.IntVar(&cfg.Shards, "shards", runtime.GOMAXPROCS(0), "goroutines that run rooms")
 	flags.IntVar(&cfg.Rooms, "rooms", 32, "worlds")
 	flags.IntVar(&cfg.RoomSize, "size", 32, "players in a room, at most 64")
-	flags.IntVar(&cfg.PerAddress, "per-address", 64, "players with the same IP address")
-	http := flags.String("http", "127.0.0.1:7778", "loopback `address` of /metrics and /debug/pprof; empty for none")
+	flags.IntVar(&cfg.PerAddress, "per-address", 0, "players of an IPv4 address or IPv6 /64 within 20 s; 0 for 16, or no limit on a loopback address")
+	flags.IntVar(&cfg.PerNetwork, "per-network", 0, "players of an IPv4 /24 or IPv6 /48; 0 for 128, or no limit on a loopback address")
+	flags.IntVar(&cfg.Chat, "chat", 0, "lines of chat of an IPv4 address or IPv6 /64 a minute; 0 for 120, or no limit on a loopback address")
+	flags.DurationVar(&cfg.Idle, "idle", time.Minute, "players who press nothing for so long go, six times sooner in a crowded server; 0 for never")
+	http := flags.String("http", "127.0.0.1:7778", "loopback `address` of /metrics; empty for none")
+	pprof := flags.Bool("pprof", false, "serve profiles at /debug/pprof/, too")
 	file := flags.String("ledger", "", "`file` for the ledger; empty for none")
+	unsealed := flags.Bool("unsealed", false, "sessions without encryption, to measure what that costs; clients need it, too")
 	verbose := flags.Bool("v", false, "log every player")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
 	cfg.Log = logger(*verbose)
+	if *unsealed {
+		cfg.AEAD = noAEAD
+	}
+	limitsFor(&cfg)
+	if cfg.Key, err = loadKey(*key); err != nil {
+		return err
+	}
 	if *file != "" {
 		f, err2 := os.Create(*file)
 		if err2 != nil {
@@ -41,11 +65,47 @@ func serve(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	if *http != "" {
-		stop, err := s.ServeHTTP(*http)
+		stop, err := s.ServeHTTP(*http, *pprof)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w (another address: -http, none: -http=)", err)
 		}
 		defer stop()
 	}
 	return s.Serve(ctx)
+}
+
+// limitsFor puts the limits in the place of zeros. Who can reach a loopback
+// address is on this machine, and needs none.
+func limitsFor(cfg *server.Config) {
+	addr, err := net.ResolveUDPAddr("udp", cfg.Listen)
+	loopback := err == nil && addr.IP.IsLoopback()
+	if cfg.PerAddress == 0 {
+		cfg.PerAddress = publicPerAddress
+		if loopback {
+			cfg.PerAddress = 4 * max(cfg.Rooms*cfg.RoomSize, 1)
+		}
+	}
+	if cfg.PerNetwork == 0 && !loopback {
+		cfg.PerNetwork = publicPerNetwork
+	}
+	if cfg.Chat == 0 && !loopback {
+		cfg.Chat = publicChat
+	}
+}
+
+// keyFile returns where a server's key is kept that is given no file.
+func keyFile() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the server's key, name a file with -key: %w", err)
+	}
+	return filepath.Join(dir, "ackbits-arena", "server.key"), nil
+}
+
+func keyFileWords() string {
+	file, err := keyFile()
+	if err != nil {
+		return "a file in your configuration folder"
+	}
+	return file
 }

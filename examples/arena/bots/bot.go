@@ -1,7 +1,6 @@
 package bots
 
 import (
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/link"
 	"github.com/ackbits/ackbits/examples/arena/proto"
-	"github.com/ackbits/ackbits/examples/arena/tally"
 )
 
 const (
@@ -36,7 +34,7 @@ type bot struct {
 	nextTick    time.Time
 	frozenUntil time.Time
 	leaveBy     time.Time // zero while it plays
-	endsAt      time.Time // when its last words have left the link
+	endsAt      time.Time // when its last datagrams have left the link
 	left, done  bool
 
 	held     game.Buttons
@@ -55,10 +53,11 @@ type End struct {
 // join begins a new attempt to play.
 func (b *bot) join() {
 	b.client = client.New(client.Config{
-		Name:  b.name,
-		Nonce: b.rng.Uint64(),
-		Clock: &b.worker.clock,
-		Send:  func(datagram []byte) { b.conn.Send(b.worker.clock.Now(), datagram) },
+		Name:      b.name,
+		ServerKey: b.worker.swarm.cfg.ServerKey,
+		AEAD:      b.worker.swarm.cfg.AEAD,
+		Clock:     &b.worker.clock,
+		Send:      func(datagram []byte) { b.conn.Send(b.worker.clock.Now(), datagram) },
 		Opened: func(token uint64) {
 			b.sessions++
 			b.opened = b.worker.clock.Now()
@@ -178,17 +177,16 @@ func toward(dx, dy int) (held game.Buttons) {
 	return held
 }
 
-// over closes the books on a session and begins another one, unless there is no
+// over records the end of a session and begins another one, unless there is no
 // point in it.
 func (b *bot) over(now time.Time, err error) {
 	if b.endsAt.IsZero() {
 		b.note(now, err)
-		final := !b.leaveBy.IsZero() || errors.Is(err, client.ErrGoodbye) || errors.Is(err, client.ErrRefused)
-		if !final {
+		if b.leaveBy.IsZero() && client.Lost(err) {
 			b.join()
 			return
 		}
-		b.endsAt = now.Add(b.worker.swarm.cfg.Weather.RTT + b.worker.swarm.cfg.Weather.Jitter + linger)
+		b.endsAt = now.Add(b.worker.swarm.cfg.Conditions.RTT + b.worker.swarm.cfg.Conditions.Jitter + linger)
 	}
 	if !now.Before(b.endsAt) {
 		b.done = true
@@ -199,7 +197,7 @@ func (b *bot) over(now time.Time, err error) {
 func (b *bot) note(now time.Time, err error) {
 	b.ends = append(b.ends, End{now, err})
 	network := b.client.Network()
-	tally.Add(&b.sofar, network.Stats)
+	b.sofar.Add(network.Stats)
 	if b.diary == nil {
 		return
 	}

@@ -4,6 +4,8 @@ package bots
 
 import (
 	"context"
+	"crypto/cipher"
+	"crypto/ecdh"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,14 +25,16 @@ const pollEvery = 4 * time.Millisecond
 
 // Config says how many bots there are and what their paths are like.
 type Config struct {
-	N       int
-	Server  netip.AddrPort
-	Local   netip.Addr // where their sockets are bound; the zero value: anywhere
-	Weather link.Weather
-	Workers int // goroutines
-	Seed    uint64
-	Ledger  *ledger.Book  // nil: none is kept
-	Ramp    time.Duration // they join evenly over this time
+	N          int
+	Server     netip.AddrPort
+	ServerKey  *ecdh.PublicKey                       // nil: whoever answers is believed
+	AEAD       func(key []byte) (cipher.AEAD, error) // as the server's; nil: AES-256-GCM
+	Local      netip.Addr                            // where their sockets are bound; the zero value: anywhere
+	Conditions link.Conditions
+	Workers    int // goroutines
+	Seed       uint64
+	Ledger     *ledger.Book  // nil: none is kept
+	Ramp       time.Duration // they join evenly over this time
 }
 
 // Swarm is a crowd of bots.
@@ -50,7 +54,7 @@ type worker struct {
 	buf   []byte
 	err   error
 
-	events      latency.Histogram // from the server's stamp to the hand-over
+	events      latency.Histogram // from the server's stamp to delivery
 	datagramsIn uint64
 }
 
@@ -64,7 +68,7 @@ func New(cfg Config) (*Swarm, error) {
 	}
 	now := time.Now()
 	for i := range cfg.N {
-		conn, err := link.Dial(cfg.Local, cfg.Server, cfg.Weather, cfg.Seed+uint64(i))
+		conn, err := link.Dial(cfg.Local, cfg.Server, cfg.Conditions, cfg.Seed+uint64(i))
 		if err != nil {
 			return nil, errors.Join(err, s.close())
 		}
@@ -107,8 +111,13 @@ func (s *Swarm) Run(ctx context.Context) error {
 func (w *worker) run(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
+	last := time.Now()
 	for {
 		<-ticker.C
+		if time.Since(last) > link.Pause {
+			link.AfterPause()
+		}
+		last = time.Now()
 		if w.round(ctx.Err() != nil) == 0 {
 			return
 		}

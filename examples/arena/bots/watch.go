@@ -6,7 +6,6 @@ import (
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/examples/arena/latency"
 	"github.com/ackbits/ackbits/examples/arena/link"
-	"github.com/ackbits/ackbits/examples/arena/tally"
 )
 
 // Sum is what a swarm has done.
@@ -14,9 +13,9 @@ type Sum struct {
 	Playing     int
 	Sessions    int // begun
 	Stats       ackbits.Stats
-	Events      latency.Histogram // from the server's stamp to the hand-over
-	RTTs        latency.Histogram // of the sessions that live
-	DatagramsIn uint64            // everything received, answers to Connects included
+	Events      latency.Histogram // from the server's stamp to delivery
+	RTTs        latency.Histogram // of active sessions
+	DatagramsIn uint64            // everything received, the handshake included
 }
 
 // Sum returns what the swarm has done so far.
@@ -28,13 +27,13 @@ func (s *Swarm) Sum() *Sum {
 		sum.DatagramsIn += w.datagramsIn
 		for _, b := range w.bots {
 			sum.Sessions += b.sessions
-			tally.Add(&sum.Stats, b.sofar)
+			sum.Stats.Add(b.sofar)
 			if !b.client.Playing() {
 				continue
 			}
 			sum.Playing++
 			network := b.client.Network()
-			tally.Add(&sum.Stats, network.Stats)
+			sum.Stats.Add(network.Stats)
 			if network.RTT > 0 {
 				sum.RTTs.Add(network.RTT)
 			}
@@ -61,12 +60,32 @@ func (s *Swarm) Ends(i int) []End {
 	return append([]End(nil), b.ends...)
 }
 
+// Reasons returns how often sessions and attempts to join have ended for which
+// reason so far.
+func (s *Swarm) Reasons() map[string]int {
+	reasons := make(map[string]int)
+	for i := range s.bots {
+		for _, end := range s.Ends(i) {
+			reasons[end.Err.Error()]++
+		}
+	}
+	return reasons
+}
+
 // Token returns the token of a bot's session, 0 while it joins.
 func (s *Swarm) Token(i int) uint64 {
 	b := s.bots[i]
 	b.worker.mu.Lock()
 	defer b.worker.mu.Unlock()
 	return b.client.Token()
+}
+
+// Got returns how many datagrams of its present session a bot has received.
+func (s *Swarm) Got(i int) uint64 {
+	b := s.bots[i]
+	b.worker.mu.Lock()
+	defer b.worker.mu.Unlock()
+	return b.client.Network().DatagramsReceived
 }
 
 // Freeze stops a bot for some time, as a sleeping computer would.
@@ -85,11 +104,11 @@ func (s *Swarm) Move(i int) error {
 	return b.conn.Move()
 }
 
-// SetWeather changes the weather on every path.
-func (s *Swarm) SetWeather(weather link.Weather) {
+// SetConditions changes the conditions on every path.
+func (s *Swarm) SetConditions(conditions link.Conditions) {
 	for _, b := range s.bots {
 		b.worker.mu.Lock()
-		b.conn.SetWeather(weather)
+		b.conn.SetConditions(conditions)
 		b.worker.mu.Unlock()
 	}
 }

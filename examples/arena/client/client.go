@@ -1,39 +1,38 @@
 // Package client is a player's side of the protocol: joining, the session,
 // snapshots and events. It has no socket, no goroutine and no timer: the caller
-// hands in what arrived, calls Tick sixty times a second, and sends what it is
+// passes in what arrived, calls Tick sixty times a second, and sends what it is
 // given. So the same code runs in a bot, in a terminal and in a browser.
 package client
 
 import (
+	"crypto/cipher"
+	"crypto/ecdh"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/proto"
 )
 
-// Reasons for which a client is over that are not a session's.
+// Reasons for which a client is over that are neither a session's nor the
+// handshake's.
 var (
-	ErrNoAnswer = errors.New("arena: no answer from the server")
-	ErrRefused  = errors.New("arena: refused")
-	ErrLeft     = errors.New("arena: left before the game began")
-	ErrGoodbye  = errors.New("arena: the server said goodbye")
+	ErrLeft  = errors.New("left before the game began")
+	ErrEnded = errors.New("the server ended the session")
 )
 
-const (
-	askAgain = 250 * time.Millisecond // until a Connect is sent again
-	patience = 10 * time.Second       // until a server without an answer is given up
-	tick     = time.Second / game.TickRate
-)
+const tick = time.Second / game.TickRate
 
 // Config says who plays. Send is required.
 type Config struct {
-	Name  string
-	Nonce uint64                // random: tells the answers to this client from others
-	Clock ackbits.Clock         // nil is the system's
-	Send  func(datagram []byte) // sends a datagram; it must not keep the bytes
+	Name      string
+	ServerKey *ecdh.PublicKey                       // nil: whoever answers is believed
+	Clock     ackbits.Clock                         // nil is the system's
+	Send      func(datagram []byte)                 // sends a datagram; it must not keep the bytes
+	AEAD      func(key []byte) (cipher.AEAD, error) // of the session, as the server's; nil: AES-256-GCM
 
 	// Opened, if not nil, is called when the session begins; Sent and Got for
 	// each event of it.
@@ -46,13 +45,11 @@ type Config struct {
 // make another one. It is not safe for concurrent use.
 type Client struct {
 	cfg     Config
-	name    string
-	began   time.Time // zero before the first Tick
-	askedAt time.Time
-	cookie  proto.Cookie
-	token   uint64
+	door    *endpoint.Client // nil before the first Tick
 	session *ackbits.Session // nil while joining
-	err     error            // why it is over, unless the session knows
+	token   uint64
+	err     error     // why it is over, unless door knows
+	heardAt time.Time // when the server was last heard, or the client began
 	memory  memory
 	view    View
 	buf     []byte // of outgoing datagrams
@@ -64,25 +61,53 @@ func New(cfg Config) *Client {
 	if cfg.Clock == nil {
 		cfg.Clock = system{}
 	}
-	return &Client{cfg: cfg, name: proto.Clip(cfg.Name, proto.MaxName),
-		buf: make([]byte, 0, ackbits.MaxDatagramSize)}
+	return &Client{cfg: cfg, buf: make([]byte, 0, ackbits.MaxDatagramSize)}
 }
 
 type system struct{}
 
 func (system) Now() time.Time { return time.Now() }
 
-// Receive takes in a datagram that came from the server. Anything else that a
-// socket may receive is dropped here too. It must not change until Receive
-// returns.
+// begin begins to join.
+func (c *Client) begin() {
+	c.heardAt = c.cfg.Clock.Now()
+	hello := proto.Hello{Version: proto.HelloVersion, Name: proto.Clip(c.cfg.Name, proto.MaxName)}
+	c.door, c.err = endpoint.NewClient(endpoint.ClientConfig{
+		ServerKey: c.cfg.ServerKey,
+		Hello:     proto.AppendHello(nil, hello),
+		Clock:     c.cfg.Clock,
+		AEAD:      c.cfg.AEAD,
+		Session: ackbits.Config{
+			Ordered:      true, // who is in which slot depends on it
+			PollInterval: tick,
+			Adaptive:     true,
+			Bundle:       true,
+			Backlog:      256,
+			Accept:       c.accept,
+		},
+	})
+}
+
+// Receive takes in a datagram that came from the server's address. Anything else
+// that a socket may receive is dropped here too. It overwrites the datagram, which
+// must not change otherwise until Receive returns.
 func (c *Client) Receive(datagram []byte) {
-	if c.session == nil {
-		c.answer(datagram)
+	if c.door == nil {
 		return
 	}
-	in, err := c.session.Receive(datagram)
+	in, err := c.door.Receive(datagram)
+	if c.session == nil {
+		if c.session = c.door.Session(); c.session != nil {
+			c.opened()
+		}
+		c.flush()
+		return
+	}
 	if err != nil {
 		return // not of this session, or it has ended
+	}
+	if in.Type != 0 { // of the session
+		c.heardAt = c.cfg.Clock.Now()
 	}
 	for _, raw := range in.Events {
 		event, err := proto.ParseEvent(raw.Data)
@@ -93,55 +118,24 @@ func (c *Client) Receive(datagram []byte) {
 			c.view.apply(event)
 		}
 	}
-	c.flush() // so that a burst does not outrun our acknowledgements
+	c.flush() // so that a burst does not overrun the ack window
 }
 
-// answer takes in what may be the answer to our Connect.
-func (c *Client) answer(datagram []byte) {
-	h, payload, err := ackbits.ParseHeader(datagram)
-	if err != nil || h.Token != c.cfg.Nonce || c.err != nil {
-		return
-	}
-	a, err := proto.ParseAccept(h, payload)
+// opened begins the session with an input: its header shows the token, and the
+// server learns that its Accept arrived.
+func (c *Client) opened() {
+	c.heardAt = c.cfg.Clock.Now()
+	out, _, err := c.session.AppendDatagram(c.buf[:0], ackbits.TypeInput, proto.AppendInput(c.scratch[:0], 0))
 	if err != nil {
 		return
 	}
-	switch a.Verdict {
-	case proto.Challenge:
-		if c.cookie != a.Cookie {
-			c.cookie = a.Cookie
-			c.ask(c.cfg.Clock.Now())
-		}
-	case proto.Busy: // our earlier session is about to time out: go on asking
-	case proto.Granted:
-		c.open(a.Token)
-	default:
-		c.err = fmt.Errorf("%w: %v", ErrRefused, a.Verdict)
+	if h, _, err := ackbits.ParseHeader(out); err == nil {
+		c.token = h.Token
 	}
-}
-
-// ask sends a Connect.
-func (c *Client) ask(now time.Time) {
-	c.askedAt = now
-	c.cfg.Send(proto.AppendConnect(c.buf[:0], proto.Connect{Nonce: c.cfg.Nonce, Cookie: c.cookie, Name: c.name}))
-}
-
-// open begins the session.
-func (c *Client) open(token uint64) {
-	c.session, c.err = ackbits.NewSession(ackbits.Config{
-		Token:        token,
-		Clock:        c.cfg.Clock,
-		Ordered:      true, // who is in which slot depends on it
-		PollInterval: tick,
-		Adaptive:     true,
-		Bundle:       true,
-		Backlog:      256,
-		Accept:       c.accept,
-	})
-	c.token = token
-	if c.err == nil && c.cfg.Opened != nil {
-		c.cfg.Opened(token)
+	if c.cfg.Opened != nil {
+		c.cfg.Opened(c.token)
 	}
+	c.cfg.Send(out)
 }
 
 // accept decides on an application datagram: the server sends snapshots only.
@@ -152,31 +146,30 @@ func (c *Client) accept(h ackbits.Header, payload []byte) error {
 	return c.memory.take(payload)
 }
 
-// Tick does what a sixtieth of a second asks for: Connects while joining, then
-// the input, and what the session owes. Hand in what has arrived before.
+// Tick does the work of a sixtieth of a second: it sends the input, and what is due in
+// handshake and session. Pass in what has arrived before.
 func (c *Client) Tick(held game.Buttons) {
-	now := c.cfg.Clock.Now()
-	if c.began.IsZero() {
-		c.began = now
+	if c.Over() != nil {
+		return
 	}
-	switch {
-	case c.Over() != nil:
-	case c.session != nil:
+	if c.door == nil {
+		c.begin()
+	}
+	if c.session != nil {
 		c.scratch = proto.AppendInput(c.scratch[:0], held)
 		if out, _, err := c.session.AppendDatagram(c.buf[:0], ackbits.TypeInput, c.scratch); err == nil {
 			c.cfg.Send(out)
 		}
-		c.flush()
-	case now.Sub(c.began) >= patience:
-		c.err = ErrNoAnswer
-	case now.Sub(c.askedAt) >= askAgain:
-		c.ask(now)
 	}
+	c.flush()
 }
 
-// flush sends what the session owes.
+// flush sends what is due in handshake and session.
 func (c *Client) flush() {
-	for datagram := range c.session.Due(c.buf) {
+	if c.door == nil {
+		return
+	}
+	for datagram := range c.door.Due(c.buf) {
 		c.cfg.Send(datagram)
 	}
 }
@@ -198,7 +191,7 @@ func (c *Client) Say(text string) (ok bool) {
 	return true
 }
 
-// Leave says goodbye to the server and ends the session.
+// Leave ends the session, or the attempt to join.
 func (c *Client) Leave() {
 	if c.session == nil {
 		c.err = ErrLeft
@@ -210,18 +203,38 @@ func (c *Client) Leave() {
 
 // Over returns why the client is over, nil while it is not.
 func (c *Client) Over() error {
-	if c.err != nil || c.session == nil {
+	if c.err != nil || c.door == nil {
 		return c.err
 	}
-	err := c.session.Err()
+	err := c.door.Err()
 	if err != nil && c.view.Closing != "" {
-		return fmt.Errorf("%w: %s (%w)", ErrGoodbye, c.view.Closing, err)
+		return fmt.Errorf("%w: %s (%w)", ErrEnded, c.view.Closing, err)
 	}
 	return err
 }
 
-// Playing reports whether the server has let us in and the session lives.
-func (c *Client) Playing() bool { return c.session != nil && c.session.Err() == nil }
+// Lost reports whether a client that is over with err lost its server, so that
+// another attempt may do. After all others the server, or the player, has decided.
+func Lost(err error) bool {
+	for _, lost := range []error{endpoint.ErrNoAnswer, endpoint.ErrReset,
+		ackbits.ErrTimeout, ackbits.ErrStalled, ackbits.ErrUnacknowledged, ackbits.ErrKeyExhausted} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
+}
+
+// Silence returns how long the server has not been heard.
+func (c *Client) Silence() time.Duration {
+	if c.door == nil {
+		return 0
+	}
+	return c.cfg.Clock.Now().Sub(c.heardAt)
+}
+
+// Playing reports whether the server has admitted us and the session is active.
+func (c *Client) Playing() bool { return c.session != nil && c.door.Err() == nil }
 
 // Token returns the token of the session, 0 while joining.
 func (c *Client) Token() uint64 { return c.token }

@@ -1,23 +1,31 @@
 package client_test
 
 import (
+	"crypto/ecdh"
+	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/proto"
 	"github.com/stretchr/testify/require"
 )
 
-const nonce, token = 77, 99
+var addr = netip.MustParseAddrPort("192.0.2.1:1000")
 
 // harness is a client and the server's end of its session, made by hand.
 type harness struct {
 	*testing.T
 	clock  ackbits.ManualClock
 	client *client.Client
+	gate   *endpoint.Gate
+	key    *ecdh.PrivateKey
+	refuse error // what Admit returns
+	hello  proto.Hello
 	server *ackbits.Session
 	sent   [][]byte // by the client, not yet looked at
 	buf    []byte
@@ -26,9 +34,26 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	h := &harness{T: t}
 	h.clock.Set(time.Unix(1_700_000_000, 0))
-	h.client = client.New(client.Config{Name: "Ann\x1b", Nonce: nonce, Clock: &h.clock,
+	h.key = key(t, 1)
+	var err error
+	h.gate, err = endpoint.NewGate(endpoint.ServerConfig{Key: h.key, Clock: &h.clock,
+		Session: ackbits.Config{Outcomes: true},
+		Admit: func(r endpoint.Request) ([]byte, error) {
+			var err error
+			h.hello, err = proto.ParseHello(r.Hello)
+			return nil, errors.Join(err, h.refuse)
+		}})
+	require.NoError(t, err)
+	h.client = client.New(client.Config{Name: "Ann\x1b", ServerKey: h.key.PublicKey(), Clock: &h.clock,
 		Send: func(datagram []byte) { h.sent = append(h.sent, append([]byte(nil), datagram...)) }})
 	return h
+}
+
+// key returns a private key for tests.
+func key(t *testing.T, n byte) *ecdh.PrivateKey {
+	k, err := ecdh.X25519().NewPrivateKey(append(make([]byte, 31), n))
+	require.NoError(t, err)
+	return k
 }
 
 // take returns what the client has sent since the last take.
@@ -38,28 +63,29 @@ func (h *harness) take() [][]byte {
 	return sent
 }
 
-func (h *harness) takeConnect() proto.Connect {
-	sent := h.take()
-	require.Len(h, sent, 1)
-	header, payload, err := ackbits.ParseHeader(sent[0])
-	require.NoError(h, err)
-	c, err := proto.ParseConnect(header, payload)
-	require.NoError(h, err)
-	return c
+// answer has the gate answer what the client has sent.
+func (h *harness) answer() {
+	for _, datagram := range h.take() {
+		answer, a := h.gate.Receive(addr, datagram, make([]byte, 0, 1200))
+		if a != nil {
+			var err error
+			h.server, err = ackbits.NewSession(a.Config)
+			require.NoError(h, err)
+		}
+		if len(answer) > 0 {
+			h.client.Receive(answer)
+		}
+	}
 }
-
-func (h *harness) accept(a proto.Accept) { h.client.Receive(proto.AppendAccept(nil, a)) }
 
 // join takes the client through the handshake.
 func (h *harness) join() {
 	h.client.Tick(0)
-	h.take()
-	h.accept(proto.Accept{Nonce: nonce, Verdict: proto.Granted, Token: token})
+	h.answer() // a challenge
+	require.False(h, h.client.Playing())
+	h.answer() // an accept
 	require.True(h, h.client.Playing())
-	require.EqualValues(h, token, h.client.Token())
-	var err error
-	h.server, err = ackbits.NewSession(ackbits.Config{Token: token, Clock: &h.clock, Outcomes: true})
-	require.NoError(h, err)
+	require.Equal(h, "Ann", h.hello.Name)
 }
 
 // snapshot sends one and returns its sequence.
@@ -89,46 +115,69 @@ func (h *harness) outcomes() (delivered []uint16) {
 	}
 }
 
-// A Connect is sent again until answered, with the cookie once there is one;
-// answers to others are not ours.
+// A client asks until it is answered, and shows at once that it was let in.
 func TestJoining(t *testing.T) {
 	h := newHarness(t)
 	h.client.Tick(0)
-	require.Equal(t, proto.Connect{Nonce: nonce, Name: "Ann"}, h.takeConnect())
+	require.Len(t, h.take(), 1, "is lost")
 	h.clock.Advance(249 * time.Millisecond)
 	h.client.Tick(0)
 	require.Empty(t, h.take())
 	h.clock.Advance(time.Millisecond)
-	h.client.Tick(0)
-	h.takeConnect()
-
-	cookie := proto.Cookie{1, 2, 3}
-	h.accept(proto.Accept{Nonce: nonce + 1, Verdict: proto.Granted, Token: 1})
-	h.accept(proto.Accept{Nonce: nonce, Verdict: proto.Challenge, Cookie: cookie})
-	require.Equal(t, cookie, h.takeConnect().Cookie)
-	h.accept(proto.Accept{Nonce: nonce, Verdict: proto.Challenge, Cookie: cookie})
-	require.Empty(t, h.take(), "a second copy of the challenge is no reason to ask again")
-	h.accept(proto.Accept{Nonce: nonce, Verdict: proto.Busy})
-	require.NoError(t, h.client.Over())
-	require.False(t, h.client.Playing())
-	h.accept(proto.Accept{Nonce: nonce, Verdict: proto.Granted, Token: token})
-	require.True(t, h.client.Playing())
+	require.Equal(t, 250*time.Millisecond, h.client.Silence())
+	h.join()
+	first := h.take()
+	require.Len(t, first, 1)
+	in, err := h.server.Receive(first[0])
+	require.NoError(t, err)
+	require.Equal(t, ackbits.TypeInput, in.Type)
+	require.Equal(t, in.Token, h.client.Token())
+	require.Zero(t, h.client.Silence())
 }
 
-// It is told why it may not play, or gives up.
+// It is told why it may not play, or gives up; and only where another attempt may
+// do it is lost.
 func TestNotJoining(t *testing.T) {
-	for _, v := range []proto.Verdict{proto.Full, proto.TooMany, proto.ShuttingDown} {
-		h := newHarness(t)
-		h.client.Tick(0)
-		h.accept(proto.Accept{Nonce: nonce, Verdict: v})
-		require.ErrorIs(t, h.client.Over(), client.ErrRefused)
-		require.ErrorContains(t, h.client.Over(), v.String())
-	}
 	h := newHarness(t)
+	h.refuse = errors.New("the server is full")
 	h.client.Tick(0)
-	h.clock.Advance(10 * time.Second)
+	h.answer()
+	h.answer()
+	require.ErrorIs(t, h.client.Over(), endpoint.ErrRefused)
+	require.ErrorContains(t, h.client.Over(), "the server is full")
+	require.False(t, client.Lost(h.client.Over()))
+
+	h = newHarness(t)
 	h.client.Tick(0)
-	require.ErrorIs(t, h.client.Over(), client.ErrNoAnswer)
+	h.clock.Advance(5 * time.Second)
+	h.client.Tick(0)
+	require.ErrorIs(t, h.client.Over(), endpoint.ErrNoAnswer)
+	require.True(t, client.Lost(h.client.Over()))
+
+	h = newHarness(t)
+	other := client.New(client.Config{ServerKey: key(t, 2).PublicKey(), Clock: &h.clock,
+		Send: func(datagram []byte) { h.sent = append(h.sent, append([]byte(nil), datagram...)) }})
+	h.client = other
+	h.client.Tick(0)
+	h.answer()
+	h.clock.Advance(5 * time.Second)
+	h.client.Tick(0)
+	require.ErrorIs(t, h.client.Over(), endpoint.ErrServerKey)
+	require.False(t, client.Lost(h.client.Over()))
+}
+
+// A server that does not know the session any more is lost at once.
+func TestReset(t *testing.T) {
+	h := newHarness(t)
+	h.join()
+	h.take()
+	restarted, err := endpoint.NewGate(endpoint.ServerConfig{Key: h.key, Clock: &h.clock})
+	require.NoError(t, err)
+	h.client.Tick(0)
+	h.client.Receive(restarted.Reset(nil, addr, h.take()[0]))
+	require.ErrorIs(t, h.client.Over(), endpoint.ErrReset)
+	require.True(t, client.Lost(h.client.Over()))
+	require.False(t, h.client.Playing())
 }
 
 // A snapshot whose baseline is missing is withheld: it is not acknowledged, so
@@ -208,16 +257,18 @@ func TestEventsAndEnd(t *testing.T) {
 	require.Empty(t, view.Names[5])
 	require.EqualValues(t, 1, view.Scores[4])
 	require.Equal(t, []string{"Ann joined", "Bob joined", "Ann shot Bob", "<Bob> ouch", "Bob left: ackbits: peer left", "server: good night"}, view.Log)
-	require.ErrorIs(t, h.client.Over(), client.ErrGoodbye)
+	require.ErrorIs(t, h.client.Over(), client.ErrEnded)
 	require.ErrorIs(t, h.client.Over(), ackbits.ErrPeerLeft)
 	require.ErrorContains(t, h.client.Over(), "good night")
+	require.False(t, client.Lost(h.client.Over()), "the server has decided")
 	require.False(t, h.client.Say("too late"))
 }
 
-// Whoever leaves says goodbye three times, after what was still to be said.
+// Whoever leaves sends three Disconnects, after the events that were not sent yet.
 func TestLeave(t *testing.T) {
 	h := newHarness(t)
 	h.join()
+	h.take()
 	require.True(t, h.client.Say("bye"))
 	h.client.Leave()
 	require.ErrorIs(t, h.client.Over(), ackbits.ErrClosed)

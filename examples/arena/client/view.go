@@ -16,23 +16,28 @@ type View struct {
 	Names   [game.MaxPlayers]string
 	Scores  [game.MaxPlayers]uint16
 	Log     []string // the latest lines, oldest first
-	Closing string   // what the server said before it went away
+	Closing string   // the reason that the server gave before it ended the session
 
 	slot    int // ours, once welcome
 	welcome bool
 }
 
 // apply brings the view up to date with an event. It relies on their order: a
-// slot that was left may be taken again at once.
+// slot that was left may be taken again at once. A player who is slow gets less
+// events: who has joined a slot last, and the latest score.
 func (v *View) apply(e proto.Event) {
 	switch e.Kind {
 	case proto.Welcome:
 		v.slot, v.welcome = int(e.Slot), true
 	case proto.Joined:
-		v.Names[e.Slot] = e.Text
-		v.log("%s joined", e.Text)
+		if v.Names[e.Slot] != e.Text { // else a repetition for who has missed something
+			v.Names[e.Slot], v.Scores[e.Slot] = e.Text, 0
+			v.log("%s joined", e.Text)
+		}
 	case proto.Left:
-		v.log("%s left: %s", v.name(e.Slot), e.Text)
+		if v.Names[e.Slot] != "" { // else it came and went while we have missed something
+			v.log("%s left: %s", v.name(e.Slot), e.Text)
+		}
 		v.Names[e.Slot], v.Scores[e.Slot] = "", 0
 	case proto.Scored:
 		v.Scores[e.Slot] = e.Score
@@ -46,7 +51,7 @@ func (v *View) apply(e proto.Event) {
 	}
 }
 
-// Me returns the slot of this player; ok is false before the server has told.
+// Me returns the slot of this player; ok is false before the Welcome.
 func (v *View) Me() (slot int, ok bool) { return v.slot, v.welcome }
 
 func (v *View) name(slot uint8) string {

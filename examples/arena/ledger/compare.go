@@ -6,21 +6,21 @@ import "fmt"
 type Report struct {
 	Sessions int      // of which both ends are known
 	OneSided int      // of which one end is, because the other was killed
-	Events   int      // handed over
-	Open     int      // not handed over, and the sender knew: the session ended before
+	Events   int      // delivered
+	Open     int      // undelivered, and the sender knew: the session ended before
 	Problems []string // none, if all is well
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d sessions, %d events handed over exactly once, %d undelivered when a session ended, %d sessions known from one end, %d problems",
+	return fmt.Sprintf("%d sessions, %d events delivered exactly once, %d undelivered when a session ended, %d sessions known from one end, %d problems",
 		r.Sessions, r.Events, r.Open, r.OneSided, len(r.Problems))
 }
 
 // Compare checks the records of servers against those of clients, by token: in
-// each direction, every event handed over is one that was sent, was handed over
-// once and unchanged, in order if the receiver promises that, and every event
-// sent was handed over unless its sender knew, when the session ended with a
-// reason, that it was undelivered.
+// each direction, every event delivered is one that was sent, was delivered once and
+// unchanged, in order if the receiver promises that, and every event sent was
+// delivered unless its sender knew, when the session ended with a reason, that it was
+// undelivered.
 func Compare(servers, clients []*Session) Report {
 	var r Report
 	known := make(map[uint64]*Session, len(servers))
@@ -52,7 +52,7 @@ func (r *Report) alone(s *Session) {
 	r.direction("from an unknown end", nil, s)
 }
 
-// direction checks what receiver was handed against what sender sent; of a nil
+// direction checks what was delivered to receiver against what sender sent; of a nil
 // sender nothing is known.
 func (r *Report) direction(name string, sender, receiver *Session) {
 	if receiver.Reason == "" {
@@ -67,9 +67,9 @@ func (r *Report) direction(name string, sender, receiver *Session) {
 		case n < 0 || sender != nil && n >= len(sender.Sent):
 			r.problem(receiver, "%s: event %d was never sent", name, n)
 		case receiver.Ordered && n != len(seen):
-			r.problem(receiver, "%s: event %d was handed over after %d others", name, n, len(seen))
+			r.problem(receiver, "%s: event %d was delivered after %d others", name, n, len(seen))
 		case seen[n]:
-			r.problem(receiver, "%s: event %d was handed over twice", name, n)
+			r.problem(receiver, "%s: event %d was delivered twice", name, n)
 		case sender != nil && sender.Sent[n] != e.Sum:
 			r.problem(receiver, "%s: event %d was changed", name, n)
 		}

@@ -1,5 +1,5 @@
-// Package link is a UDP socket behind bad weather: what goes out and what comes
-// in passes a simulated lossy link with a delay of its own.
+// Package link is a UDP socket behind a simulated lossy link: what goes out and what
+// comes in may be lost, and is delayed.
 package link
 
 import (
@@ -7,20 +7,22 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// Weather is how bad a path is. The zero value is the socket as it is.
-type Weather struct {
+// Conditions are those of a network path. The zero value is the socket as it is.
+type Conditions struct {
 	Loss   float64       // in each direction, from 0 to 1
 	RTT    time.Duration // half of it each way
 	Jitter time.Duration // the most by which a datagram is late, each way
 }
 
-func (w Weather) config() simnet.Config {
-	return simnet.Config{Delay: w.RTT / 2, Jitter: w.Jitter, Loss: w.Loss}
+func (c Conditions) config() simnet.Config {
+	return simnet.Config{Delay: c.RTT / 2, Jitter: c.Jitter, Loss: c.Loss}
 }
 
 // Conn is the client's end of a path. One goroutine uses it; another one, its
@@ -32,15 +34,17 @@ type Conn struct {
 	out    *simnet.Link
 	socket *net.UDPConn
 
+	refused atomic.Bool // the latest the socket heard is that nobody listens there
+
 	mu sync.Mutex // guards in, which the reading goroutine fills
 	in *simnet.Link
 }
 
 // Dial opens a socket at the local address local, which may be the zero value,
 // towards a server. Paths with different seeds lose different datagrams.
-func Dial(local netip.Addr, server netip.AddrPort, w Weather, seed uint64) (*Conn, error) {
+func Dial(local netip.Addr, server netip.AddrPort, conditions Conditions, seed uint64) (*Conn, error) {
 	c := &Conn{server: server, local: local, start: time.Now(),
-		out: simnet.NewLink(2*seed, w.config()), in: simnet.NewLink(2*seed+1, w.config())}
+		out: simnet.NewLink(2*seed, conditions.config()), in: simnet.NewLink(2*seed+1, conditions.config())}
 	return c, c.open()
 }
 
@@ -49,7 +53,7 @@ func (c *Conn) open() error {
 	if c.local.IsValid() {
 		from = net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.local, 0))
 	}
-	socket, err := net.DialUDP("udp4", from, net.UDPAddrFromAddrPort(c.server))
+	socket, err := net.DialUDP("udp", from, net.UDPAddrFromAddrPort(c.server))
 	if err != nil {
 		return err
 	}
@@ -58,25 +62,40 @@ func (c *Conn) open() error {
 	return nil
 }
 
-// read puts all that the socket receives on the link until it is closed. An
-// answer that nobody listens (ICMP port unreachable) is no reason to stop: the
-// server may come back.
+// read puts all that the socket receives on the link until it is closed. That
+// nobody listens (ICMP port unreachable) is no reason to stop: the server may
+// come back.
 func (c *Conn) read(socket *net.UDPConn) {
 	buf := make([]byte, 2048)
 	for {
 		n, err := socket.Read(buf)
 		switch {
 		case err == nil:
+			c.refused.Store(false)
 			c.mu.Lock()
 			c.in.Send(time.Since(c.start), buf[:n])
 			c.mu.Unlock()
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
+			c.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
+
+// Refused reports whether the server's machine says that nobody listens at the
+// address. A machine need not say so.
+func (c *Conn) Refused() bool { return c.refused.Load() }
+
+// Pause is how long a program may not have looked at its sockets until silence
+// says nothing: it was stopped, or the machine slept, and what arrived meanwhile
+// lies in the kernel. AfterPause lets the goroutines that read the sockets run;
+// call it before a session is asked whether it has timed out.
+const Pause = 500 * time.Millisecond
+
+// AfterPause waits for what lies in the sockets of this process to be read.
+func AfterPause() { time.Sleep(50 * time.Millisecond) }
 
 // Send puts a datagram on the way out; it leaves in a Flush. The bytes are
 // copied.
@@ -102,13 +121,13 @@ func (c *Conn) Receive(now time.Time, dst []byte) (datagram []byte, ok bool) {
 	return append(dst, arrived...), ok
 }
 
-// SetWeather changes the weather for what is sent from now on.
-func (c *Conn) SetWeather(w Weather) {
+// SetConditions changes the conditions for what is sent from now on.
+func (c *Conn) SetConditions(conditions Conditions) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Since(c.start)
-	c.out.SetConfig(now, w.config())
-	c.in.SetConfig(now, w.config())
+	c.out.SetConfig(now, conditions.config())
+	c.in.SetConfig(now, conditions.config())
 }
 
 // Move closes the socket and opens another one, with another port: what a NAT

@@ -28,8 +28,8 @@ func echo(t *testing.T) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-func dial(t *testing.T, w link.Weather) *link.Conn {
-	c, err := link.Dial(netip.Addr{}, echo(t), w, 1)
+func dial(t *testing.T, conditions link.Conditions) *link.Conn {
+	c, err := link.Dial(netip.Addr{}, echo(t), conditions, 1)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -47,7 +47,7 @@ func wait(c *link.Conn, patience time.Duration) (datagram string, took time.Dura
 }
 
 func TestDelay(t *testing.T) {
-	c := dial(t, link.Weather{RTT: 80 * time.Millisecond})
+	c := dial(t, link.Conditions{RTT: 80 * time.Millisecond})
 	c.Send(time.Now(), []byte("there and back"))
 	got, took := wait(c, 2*time.Second)
 	require.Equal(t, "there and back", got)
@@ -55,12 +55,12 @@ func TestDelay(t *testing.T) {
 }
 
 func TestLossAndMove(t *testing.T) {
-	c := dial(t, link.Weather{Loss: 1})
+	c := dial(t, link.Conditions{Loss: 1})
 	c.Send(time.Now(), []byte("lost"))
 	got, _ := wait(c, 50*time.Millisecond)
 	require.Empty(t, got)
 
-	c.SetWeather(link.Weather{})
+	c.SetConditions(link.Conditions{})
 	require.NoError(t, c.Move())
 	c.Send(time.Now(), []byte("from another port"))
 	got, _ = wait(c, 2*time.Second)

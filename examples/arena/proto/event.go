@@ -19,7 +19,7 @@ const (
 	Died                    // Slot was shot by By
 	Scored                  // Slot has Score
 	Said                    // Slot said Text
-	Closing                 // the server goes away, for the reason in Text
+	Closing                 // the server ends the session, for the reason in Text
 	Say                     // a client says Text
 )
 

@@ -1,6 +1,6 @@
 // Package proto is what the arena puts into payloads and events. Whatever comes
-// off the wire is hostile: parsing is bounded, checks every value, and says no
-// with an error that already exists.
+// off the wire is hostile: parsing is bounded, checks every value, and returns an
+// error that is already allocated.
 package proto
 
 import (

@@ -130,12 +130,44 @@ func FuzzEvent(f *testing.F) {
 	})
 }
 
-// Control characters do not reach a terminal, whoever sends them.
+// What a terminal would not show as text is cut out: control characters, what shows
+// nothing, stacks of marks, spaces at the ends.
 func TestClip(t *testing.T) {
-	require.Equal(t, "[2Jhi", proto.Clip("\x1b[2J\x00h\ni\xff", 16))
+	for text, want := range map[string]string{
+		"\x1b[2J\x00h\ni\xff":              "[2Jhi",
+		"\u3164\u3164":                     "", // Hangul fillers: letters that show nothing
+		"\uffa0\u115f\u2800\u00ad\u200b":   "",
+		"\u202eevil":                       "evil", // right to left override
+		"Z\u0301\u0302\u0303\u0304\u0305a": "Z\u0301\u0302a",
+		"\u0301a":                          "a", // a mark with nothing to stand on
+		" \u0301 b  ":                      "b",
+		"a \u0301b":                        "a b",
+		"\u200b  c":                        "c",
+		"❤\ufe0f":                          "❤", // variation selectors change the width
+		"e\u0301\u034f\u0302":              "e\u0301\u0302",
+		"Zoë 漢字":                           "Zoë 漢字",
+	} {
+		got := proto.Clip(text, 16)
+		require.Equal(t, want, got, "%q", text)
+	}
 	require.Equal(t, "ab", proto.Clip("abé", 3), "no half of a letter")
-	_, err := proto.ParseEvent(proto.AppendEvent(nil, proto.Event{Kind: proto.Say, Text: "\x1b[2J"}))
-	require.ErrorIs(t, err, proto.ErrMalformed)
+	require.Equal(t, "a", proto.Clip("a b", 2), "no space at the end")
+	for _, text := range []string{"\x1b[2J", "\u3164", " a", "a ", "a\u0301\u0301\u0301"} {
+		_, err := proto.ParseEvent(proto.AppendEvent(nil, proto.Event{Kind: proto.Say, Text: text}))
+		require.ErrorIs(t, err, proto.ErrMalformed, "%q", text)
+	}
+}
+
+// What Clip makes it leaves alone, so that what a client sends a server takes.
+func TestClipTwice(t *testing.T) {
+	odd := []rune{' ', 'a', '漢', '\u0301', '\u3164', '\u200b', '\ufe0f', '\u0e34', '\n', '\u00a0', 0x1F600}
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(rapid.SliceOf(rapid.OneOf(rapid.SampledFrom(odd), rapid.Rune())).Draw(t, "text"))
+		limit := rapid.IntRange(0, 30).Draw(t, "limit")
+		once := proto.Clip(text, limit)
+		require.LessOrEqual(t, len(once), limit)
+		require.Equal(t, once, proto.Clip(once, limit))
+	})
 }
 
 func TestInput(t *testing.T) {
@@ -154,26 +186,22 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// Both handshake datagrams have one encoding, and no answer is longer than any
-// question: whoever spoofs a source makes us send no more than it sent.
-func FuzzHandshake(f *testing.F) {
-	f.Add(proto.AppendConnect(nil, proto.Connect{Nonce: 1, Name: "Ann"}))
-	for v := proto.Challenge; v <= proto.ShuttingDown; v++ {
-		f.Add(proto.AppendAccept(nil, proto.Accept{Nonce: 2, Verdict: v, Token: 3, Cookie: proto.Cookie{4}}))
-	}
-	f.Fuzz(func(t *testing.T, datagram []byte) {
-		h, payload, err := ackbits.ParseHeader(datagram)
-		if err != nil || h.Sequence != 0 || h.Ack != 0 || h.AckBits != 0 {
+// A hello has one encoding, and its name is fit for a terminal.
+func FuzzHello(f *testing.F) {
+	f.Add(proto.AppendHello(nil, proto.Hello{Version: proto.HelloVersion, Name: "Zoë"}))
+	f.Add(proto.AppendHello(nil, proto.Hello{Version: proto.HelloVersion, Name: "\u3164"}))
+	f.Add([]byte{99, 1, 2, 3})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := proto.ParseHello(data)
+		if err != nil {
+			require.ErrorIs(t, err, proto.ErrMalformed)
 			return
 		}
-		if c, err := proto.ParseConnect(h, payload); err == nil {
-			require.Equal(t, datagram, proto.AppendConnect(nil, c))
-			require.Len(t, datagram, proto.ConnectSize)
+		if h.Version != proto.HelloVersion {
+			require.Empty(t, h.Name, "nothing is known of another version")
+			return
 		}
-		if a, err := proto.ParseAccept(h, payload); err == nil {
-			again := proto.AppendAccept(nil, a)
-			require.Equal(t, datagram, again)
-			require.LessOrEqual(t, len(again), proto.ConnectSize)
-		}
+		require.Equal(t, data, proto.AppendHello(nil, h))
+		require.Equal(t, h.Name, proto.Clip(h.Name, proto.MaxName))
 	})
 }

@@ -1,10 +1,6 @@
 package proto
 
-import (
-	"encoding/binary"
-	"unicode"
-	"unicode/utf8"
-)
+import "encoding/binary"
 
 // reader reads values off a payload. Once it has failed it returns zeros, so
 // that only the end needs a check.
@@ -29,7 +25,7 @@ func (r *reader) u8() uint8   { return r.take(1)[0] }
 func (r *reader) u16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
 func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
 
-// text reads a length and so many bytes of printable UTF-8.
+// text reads a length and so many bytes of text that Clip would not change.
 func (r *reader) text(limit int) string {
 	n := int(r.u8())
 	if n > limit || n > len(r.rest) {
@@ -40,41 +36,9 @@ func (r *reader) text(limit int) string {
 	}
 	s := string(r.rest[:n])
 	r.rest = r.rest[n:]
-	if !printable(s) {
+	if Clip(s, limit) != s {
 		r.failed = true
 		return ""
 	}
 	return s
-}
-
-// printable reports whether a text is fit for a terminal: control characters
-// and escape sequences are not.
-func printable(s string) bool {
-	for _, c := range s {
-		if c == utf8.RuneError || !unicode.IsPrint(c) {
-			return false
-		}
-	}
-	return true
-}
-
-// Clip makes a text of the user's fit to be sent: printable and at most limit
-// bytes.
-func Clip(s string, limit int) string {
-	clean := make([]byte, 0, limit)
-	for _, c := range s {
-		if c == utf8.RuneError || !unicode.IsPrint(c) {
-			continue
-		}
-		if len(clean)+utf8.RuneLen(c) > limit {
-			break
-		}
-		clean = utf8.AppendRune(clean, c)
-	}
-	return string(clean)
-}
-
-func appendText(dst []byte, s string) []byte {
-	dst = append(dst, byte(len(s)))
-	return append(dst, s...)
 }

@@ -6,43 +6,64 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // ErrNotLoopback: metrics and profiles are for this machine only.
-var ErrNotLoopback = errors.New("arena: not a loopback address")
+var ErrNotLoopback = errors.New("not a loopback address")
 
-// ServeHTTP serves /metrics and /debug/pprof at a loopback address until stop is
-// called.
-func (s *Server) ServeHTTP(addr string) (stop func(), err error) {
+// ServeHTTP serves /metrics at a loopback address, and with profiles
+// /debug/pprof/, until stop is called.
+func (s *Server) ServeHTTP(addr string, profiles bool) (stop func(), err error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	if !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("%w: %s", ErrNotLoopback, addr)
+		return nil, fmt.Errorf("metrics: %w: %s", ErrNotLoopback, addr)
 	}
 	listener, err := net.ListenTCP("tcp", tcp)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{s}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	if profiles {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	web := &http.Server{Handler: loopbackOnly(mux), ReadHeaderTimeout: 5 * time.Second}
 	go web.Serve(listener) // returns when stop closes it
-	s.log.Info("metrics", "url", fmt.Sprintf("http://%s/metrics", listener.Addr()))
+	s.log.Info("metrics", "url", fmt.Sprintf("http://%s/metrics", listener.Addr()), "pprof", profiles)
 	return func() { web.Close() }, nil
+}
+
+// loopbackOnly refuses a request whose Host is not this machine: a page in the
+// operator's browser can have its own name resolve to 127.0.0.1, and would else
+// read what we serve.
+func loopbackOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this is served to the host localhost only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // collector computes the metrics when they are asked for.
@@ -52,45 +73,66 @@ type collector struct{ server *Server }
 type metric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(c *Counters, sum *Sum) float64
+	value func(*figures) float64
 }
 
-func counter(name, help string, value func(*Counters, *Sum) float64) metric {
+// figures are what a scrape sees.
+type figures struct {
+	*Counters
+	Sum
+	gate endpoint.Stats
+}
+
+func counter(name, help string, value func(*figures) float64) metric {
 	return metric{prometheus.NewDesc("arena_"+name, help, nil, nil), prometheus.CounterValue, value}
 }
 
-func gauge(name, help string, value func(*Counters, *Sum) float64) metric {
+func gauge(name, help string, value func(*figures) float64) metric {
 	return metric{prometheus.NewDesc("arena_"+name, help, nil, nil), prometheus.GaugeValue, value}
 }
 
 var metrics = []metric{
-	gauge("players", "Sessions that live.", func(_ *Counters, s *Sum) float64 { return float64(s.Players) }),
-	gauge("events_in_flight", "Events that no client has acknowledged yet.", func(_ *Counters, s *Sum) float64 { return float64(s.InFlight) }),
-	gauge("rtt_median_seconds", "Smoothed round trip time, median over the players.", func(_ *Counters, s *Sum) float64 { return s.RTTs.Quantile(0.5).Seconds() }),
-	gauge("rtt_p99_seconds", "Smoothed round trip time, 99th percentile over the players.", func(_ *Counters, s *Sum) float64 { return s.RTTs.Quantile(0.99).Seconds() }),
+	gauge("players", "Active sessions.", func(f *figures) float64 { return float64(f.Players) }),
+	gauge("events_in_flight", "Events that no client has acknowledged yet.", func(f *figures) float64 { return float64(f.InFlight) }),
+	gauge("rtt_median_seconds", "Smoothed round trip time, median over the players.", func(f *figures) float64 { return f.RTTs.Quantile(0.5).Seconds() }),
+	gauge("rtt_p99_seconds", "Smoothed round trip time, 99th percentile over the players.", func(f *figures) float64 { return f.RTTs.Quantile(0.99).Seconds() }),
 
-	counter("datagrams_received_total", "Datagrams read from the socket, hostile ones included.", func(c *Counters, _ *Sum) float64 { return float64(c.DatagramsIn.Load()) }),
-	counter("datagrams_sent_total", "Datagrams written to the socket.", func(c *Counters, _ *Sum) float64 { return float64(c.DatagramsOut.Load()) }),
-	counter("bytes_received_total", "Bytes read from the socket.", func(c *Counters, _ *Sum) float64 { return float64(c.BytesIn.Load()) }),
-	counter("bytes_sent_total", "Bytes written to the socket.", func(c *Counters, _ *Sum) float64 { return float64(c.BytesOut.Load()) }),
-	counter("unsent_total", "Batches that the kernel refused in part.", func(c *Counters, _ *Sum) float64 { return float64(c.Unsent.Load()) }),
-	counter("foreign_total", "Datagrams dropped because they belong to no session.", func(c *Counters, _ *Sum) float64 { return float64(c.Foreign.Load()) }),
-	counter("malformed_total", "Datagrams of a session that it refused.", func(c *Counters, _ *Sum) float64 { return float64(c.Malformed.Load()) }),
-	counter("connects_total", "Connects received.", func(c *Counters, _ *Sum) float64 { return float64(c.Connects.Load()) }),
-	counter("sessions_granted_total", "Sessions begun.", func(c *Counters, _ *Sum) float64 { return float64(c.Granted.Load()) }),
-	counter("sessions_refused_total", "Connects refused although their cookie was right.", func(c *Counters, _ *Sum) float64 { return float64(c.Refused.Load()) }),
-	counter("sessions_ended_total", "Sessions ended.", func(c *Counters, _ *Sum) float64 { return float64(c.Ended.Load()) }),
-	counter("ticks_total", "Ticks of all shards.", func(c *Counters, _ *Sum) float64 { return float64(c.Ticks.Load()) }),
-	counter("tick_seconds_total", "Time spent in ticks.", func(c *Counters, _ *Sum) float64 { return time.Duration(c.TickNanos.Load()).Seconds() }),
-	counter("late_ticks_total", "Ticks that took longer than a sixtieth of a second.", func(c *Counters, _ *Sum) float64 { return float64(c.LateTicks.Load()) }),
+	counter("datagrams_received_total", "Datagrams read from the socket, hostile ones included.", func(f *figures) float64 { return float64(f.DatagramsIn.Load()) }),
+	counter("datagrams_sent_total", "Datagrams written to the socket.", func(f *figures) float64 { return float64(f.DatagramsOut.Load()) }),
+	counter("bytes_received_total", "Bytes read from the socket.", func(f *figures) float64 { return float64(f.BytesIn.Load()) }),
+	counter("bytes_sent_total", "Bytes written to the socket.", func(f *figures) float64 { return float64(f.BytesOut.Load()) }),
+	counter("unsent_total", "Datagrams that the kernel refused to send.", func(f *figures) float64 { return float64(f.Unsent.Load()) }),
+	counter("foreign_total", "Datagrams dropped because they belong to no session and to no handshake.", func(f *figures) float64 { return float64(f.Foreign.Load()) }),
+	counter("malformed_total", "Datagrams with the token of a session that did not open, came twice, or were refused.", func(f *figures) float64 { return float64(f.Malformed.Load()) }),
+	counter("throttled_total", "Datagrams of sessions that sent too many.", func(f *figures) float64 { return float64(f.Throttled.Load()) }),
+	counter("overrun_total", "Datagrams dropped because a shard could not keep up.", func(f *figures) float64 { return float64(f.Overrun.Load()) }),
+	counter("moves_total", "Players who went on from another address.", func(f *figures) float64 { return float64(f.Moves.Load()) }),
+	counter("kicked_total", "Players kicked, as idle or for too many events.", func(f *figures) float64 { return float64(f.Kicked.Load()) }),
+	counter("events_merged_total", "Events of a room not sent to a player who was slow.", func(f *figures) float64 { return float64(f.Merged.Load()) }),
 
-	counter("session_datagrams_delivered_total", "Datagrams to players that were acknowledged.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.Delivered) }),
-	counter("session_datagrams_lost_total", "Datagrams to players that were presumed lost.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.Lost) }),
-	counter("session_acks_outrun_total", "Datagrams of players that left the acknowledgement window unnamed.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.AcksOutrun) }),
-	counter("events_sent_total", "Events sent, first copies.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.EventsSent) }),
-	counter("events_resent_total", "Further copies of events.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.EventsResent) }),
-	counter("events_delivered_total", "Events acknowledged.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.EventsDelivered) }),
-	counter("events_received_total", "Events of players handed over.", func(_ *Counters, s *Sum) float64 { return float64(s.Sessions.EventsReceived) }),
+	counter("hellos_total", "Hellos received.", func(f *figures) float64 { return float64(f.gate.Hellos) }),
+	counter("challenges_total", "Challenges sent to clients whose address is not proved.", func(f *figures) float64 { return float64(f.gate.Challenges) }),
+	counter("joins_total", "Sessions begun.", func(f *figures) float64 { return float64(f.gate.Joins) }),
+	counter("refused_total", "Clients refused: full, too many of a network or address, or another version.", func(f *figures) float64 {
+		g := &f.gate
+		return float64(g.RefusedByAdmit + g.RefusedFull + g.RefusedByAddress + g.RefusedForm + g.RefusedLeaving)
+	}),
+	counter("held_total", "Hellos with a good cookie left unanswered, because of the join rate or the limits of memory.", func(f *figures) float64 {
+		return float64(f.gate.HeldByRate + f.gate.HeldByAddress + f.gate.HeldByMemory)
+	}),
+	counter("resets_total", "Clients told that their session is not known.", func(f *figures) float64 { return float64(f.gate.Resets) }),
+	counter("sessions_ended_total", "Sessions ended.", func(f *figures) float64 { return float64(f.Ended.Load()) }),
+	counter("ticks_total", "Ticks of all shards.", func(f *figures) float64 { return float64(f.Ticks.Load()) }),
+	counter("tick_seconds_total", "Time spent in ticks.", func(f *figures) float64 { return time.Duration(f.TickNanos.Load()).Seconds() }),
+	counter("late_ticks_total", "Ticks that took longer than a sixtieth of a second.", func(f *figures) float64 { return float64(f.LateTicks.Load()) }),
+
+	counter("session_datagrams_delivered_total", "Datagrams to players that were acknowledged.", func(f *figures) float64 { return float64(f.Sessions.Delivered) }),
+	counter("session_datagrams_lost_total", "Datagrams to players that were presumed lost.", func(f *figures) float64 { return float64(f.Sessions.Lost) }),
+	counter("session_acks_outrun_total", "Datagrams of players that fell out of the ack window before an ack was sent.", func(f *figures) float64 { return float64(f.Sessions.AcksOutrun) }),
+	counter("events_sent_total", "Events sent, first copies.", func(f *figures) float64 { return float64(f.Sessions.EventsSent) }),
+	counter("events_resent_total", "Further copies of events.", func(f *figures) float64 { return float64(f.Sessions.EventsResent) }),
+	counter("events_delivered_total", "Events acknowledged.", func(f *figures) float64 { return float64(f.Sessions.EventsDelivered) }),
+	counter("events_received_total", "Events of players delivered.", func(f *figures) float64 { return float64(f.Sessions.EventsReceived) }),
 }
 
 // Describe is of prometheus.Collector.
@@ -102,8 +144,8 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect is of prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	sum := c.server.Sum()
+	f := figures{&c.server.counters, c.server.Sum(), c.server.door.stats()}
 	for _, m := range metrics {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&c.server.counters, &sum))
+		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&f))
 	}
 }

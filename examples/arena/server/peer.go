@@ -1,40 +1,80 @@
 package server
 
 import (
-	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/proto"
 )
 
-// Chat is repeated to a whole room, so each player has a budget.
 const (
-	chatBurst  = 5
-	chatPeriod = 500 * time.Millisecond // until one more line is allowed
+	// slow is how many events may be in flight to a player before what the others
+	// do is merged or dropped for it. A busy room sends some 50 a second, so it is
+	// a second's worth. Smaller, a long round trip looks slow; from 256 on, the
+	// sender's window, others could end its session.
+	slow = 64
+
+	// eventRate bounds the copies of events to one player, in bytes a second. At
+	// 5 % loss they take some 500. Smaller, a lossy link delivers late; larger, a
+	// peer that acknowledges nothing draws more.
+	eventRate = 4000
+
+	// silent is how long after its last datagram a player gets snapshots. Shorter,
+	// a hiccup of its network costs snapshots that would have arrived; longer, the
+	// server sends the more to who does not listen.
+	silent = 500 * time.Millisecond
 )
 
-// backlog is how many events may wait beyond the 256 on the wire: those of a
-// busy room in the five seconds until a silent player is gone.
-const backlog = 1024
+// sessionConfig is that of every session; the gate adds token and keys, the shard
+// its clock. Events in flight are few, see slow, so it needs no backlog.
+var sessionConfig = ackbits.Config{
+	PollInterval: ticksPerSnapshot * time.Second / game.TickRate,
+	Adaptive:     true, // resend by evidence,
+	Bundle:       true, // and in the snapshots: both ends are this library
+	EventRate:    eventRate,
+	Outcomes:     true,
+	Accept: func(h ackbits.Header, payload []byte) error {
+		if h.Type != ackbits.TypeInput {
+			return proto.ErrMalformed
+		}
+		_, err := proto.ParseInput(payload)
+		return err
+	},
+}
 
-// peer is a player. The first block is set when it is admitted and never
-// changed; the rest belongs to the goroutine of its shard.
+// peer is a player. The first block is set when it is admitted and never changed,
+// but for route, which its shard changes. The second belongs to the reader, the
+// rest to the goroutine of its shard.
 type peer struct {
-	addr  netip.AddrPort
-	to    *net.UDPAddr // the same, for the socket
-	nonce uint64       // of its Connect: one that comes again gets the same answer
-	token uint64
-	name  string
-	room  *room
+	token   uint64
+	name    string
+	room    *room
+	place   netip.Prefix // of its chat budget
+	network netip.Prefix // of its seat
+	config  ackbits.Config
+	route   atomic.Pointer[route]
 
-	session *ackbits.Session
-	slot    int
-	diary   *ledger.Session // nil without a ledger
-	chat    time.Time       // when the chat budget is full again
+	own, strays bucket // datagrams from its address, and from others
+
+	session   *ackbits.Session
+	path      endpoint.Path
+	probing   netip.Addr // our address that the candidate of path was heard at
+	confirmed bool       // a datagram of the session opened
+	slot      int
+	diary     *ledger.Session // nil without a ledger
+	chat      bucket
+	events    bucket
+	kicked    string // why it was kicked
+
+	held     game.Buttons
+	activeAt time.Time // when it last pressed something else, or chatted
+	heardAt  time.Time
+	stale    uint64 // slots of which it does not know the latest; see tell
 
 	// What it has of our snapshots: sent remembers which number went out in
 	// which datagram, and baseline is the newest that is known to have arrived.
@@ -49,50 +89,59 @@ type sentSnapshot struct {
 	known    bool
 }
 
+// newPeer returns a peer that was admitted. Its session begins in its shard.
+func newPeer(a *endpoint.Admission, name string, room *room, to *route) *peer {
+	p := &peer{token: a.Config.Token, name: name, room: room, config: a.Config, path: a.Path,
+		place: place(a.Addr.Addr()), network: network(a.Addr.Addr())}
+	p.route.Store(to)
+	return p
+}
+
+// admits reports whether one more datagram may go to the session. The reader
+// asks.
+func (p *peer) admits(from netip.AddrPort, now time.Time) bool {
+	if from == p.route.Load().to {
+		return p.own.take(now, peerDatagrams)
+	}
+	return p.strays.take(now, strayDatagrams)
+}
+
 // open begins the session.
-func (p *peer) open(clock ackbits.Clock, keepDiary bool) error {
-	var err error
-	p.session, err = ackbits.NewSession(ackbits.Config{
-		Token:        p.token,
-		Clock:        clock,
-		PollInterval: ticksPerSnapshot * time.Second / game.TickRate,
-		Adaptive:     true, // resend by evidence,
-		Bundle:       true, // and in the snapshots: both ends are this library
-		Backlog:      backlog,
-		Outcomes:     true,
-		Accept: func(h ackbits.Header, payload []byte) error {
-			if h.Type != ackbits.TypeInput {
-				return proto.ErrMalformed
-			}
-			_, err := proto.ParseInput(payload)
-			return err
-		},
-	})
+func (p *peer) open(clock ackbits.Clock, keepDiary bool) (err error) {
+	p.config.Clock = clock
+	p.session, err = ackbits.NewSession(p.config)
+	p.activeAt, p.heardAt = clock.Now(), clock.Now()
 	if keepDiary {
 		p.diary = &ledger.Session{Token: p.token}
 	}
 	return err
 }
 
-// tell sends an event. An error has ended the session, which the next tick will
+// send sends an event. An error has ended the session, which the next tick will
 // find.
-func (p *peer) tell(event []byte) {
+func (p *peer) send(event []byte) {
 	if _, err := p.session.Send(event); err == nil && p.diary != nil {
 		p.diary.NoteSent(event)
 	}
 }
 
-// mayChat takes a line off the chat budget, if there is one.
-func (p *peer) mayChat(now time.Time) bool {
-	if p.chat.Before(now) {
-		p.chat = now
+// tell sends an event of the room to a player, unless it is slow: then what others
+// do must not fill its session until it ends. Of who is in a slot with which
+// score only the latest matters, so that is merged: the slot is marked as stale, and its
+// latest is sent once the player has caught up. Other events are dropped. It reports whether
+// the event was sent.
+func (p *peer) tell(kind proto.Kind, slot uint8, event []byte) bool {
+	var roster uint64
+	switch kind {
+	case proto.Joined, proto.Left, proto.Scored:
+		roster = 1 << slot
 	}
-	full := p.chat.Add(chatPeriod)
-	if full.Sub(now) > chatBurst*chatPeriod {
-		return false
+	if p.stale&roster == 0 && p.session.InFlight() < slow {
+		p.send(event)
+		return true
 	}
-	p.chat = full
-	return true
+	p.stale |= roster
+	return false
 }
 
 // noteSnapshot remembers in which datagram a snapshot went out.

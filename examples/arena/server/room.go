@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/ackbits/ackbits"
@@ -34,18 +36,21 @@ func newRoom(shard *shard, seed uint64) *room {
 }
 
 // join seats a peer and tells everybody. The table has made sure that there is
-// a seat: seats are emptied before it counts them as free.
+// a seat: seats are emptied before it counts them as free. Who else is there the
+// new one learns as one that is behind does, in catchUp.
 func (r *room) join(p *peer, now time.Time) {
+	for slot, other := range r.seats {
+		if other != nil {
+			p.stale |= 1 << slot
+		}
+	}
 	for r.seats[p.slot] != nil {
 		p.slot++
 	}
-	r.tell(p, proto.Event{Kind: proto.Welcome, At: now, Slot: uint8(p.slot)})
-	for slot, other := range r.seats {
-		if other != nil {
-			r.tell(p, proto.Event{Kind: proto.Joined, At: now, Slot: uint8(slot), Text: other.name})
-			r.tell(p, proto.Event{Kind: proto.Scored, At: now, Slot: uint8(slot), Score: r.world.Score(slot)})
-		}
+	if p.name == "" {
+		p.name = fmt.Sprintf("player %d", p.slot)
 	}
+	r.tell(p, proto.Event{Kind: proto.Welcome, At: now, Slot: uint8(p.slot)})
 	r.seats[p.slot] = p
 	r.world.Join(p.slot)
 	r.tellAll(proto.Event{Kind: proto.Joined, At: now, Slot: uint8(p.slot), Text: p.name})
@@ -62,20 +67,65 @@ func (r *room) leave(p *peer, now time.Time, reason string) {
 	r.tellAll(proto.Event{Kind: proto.Left, At: now, Slot: uint8(p.slot), Text: proto.Clip(reason, proto.MaxText)})
 }
 
+// kick ends the session of a player, and sends it the reason first.
+func (r *room) kick(p *peer, now time.Time, reason string) {
+	if p.kicked != "" || r.shard.ending {
+		return
+	}
+	p.kicked = reason
+	r.shard.server.counters.Kicked.Add(1)
+	r.tell(p, proto.Event{Kind: proto.Closing, At: now, Text: reason})
+	p.session.Shutdown(kickPatience)
+}
+
 // receive takes in what a datagram of a peer brought.
 func (r *room) receive(p *peer, in ackbits.Incoming, now time.Time) {
+	p.heardAt = now
 	if in.Latest { // an older input than the one that counts changes nothing
 		if held, err := proto.ParseInput(in.Payload); err == nil {
-			r.world.Hold(p.slot, held)
+			r.hold(p, held, now)
 		}
 	}
 	for _, raw := range in.Events {
+		if p.kicked != "" {
+			return
+		}
 		if p.diary != nil {
 			p.diary.NoteGot(raw.ID, raw.Data)
 		}
-		e, err := proto.ParseEvent(raw.Data)
-		if err == nil && e.Kind == proto.Say && !r.shard.ending && p.mayChat(now) {
-			r.tellAll(proto.Event{Kind: proto.Said, At: e.At, Slot: uint8(p.slot), Text: e.Text})
+		if !p.events.take(now, peerEvents) {
+			r.kick(p, now, "you sent too many events")
+			return
+		}
+		if e, err := proto.ParseEvent(raw.Data); err == nil && e.Kind == proto.Say {
+			r.say(p, e, now)
+		}
+	}
+}
+
+// hold sets the buttons of a peer.
+func (r *room) hold(p *peer, held game.Buttons, now time.Time) {
+	if held != p.held {
+		p.held, p.activeAt = held, now
+	}
+	r.world.Hold(p.slot, held)
+}
+
+// say repeats a line of chat to the room, if the budgets of the player and of its
+// place allow it.
+func (r *room) say(p *peer, e proto.Event, now time.Time) {
+	p.activeAt = now
+	if r.shard.ending || e.Text == "" || !p.chat.take(now, peerChat) || !r.shard.server.budgets.take(p.place, now) {
+		return
+	}
+	r.tellAll(proto.Event{Kind: proto.Said, At: e.At, Slot: uint8(p.slot), Text: e.Text})
+}
+
+// kickIdle kicks players who have pressed nothing for so long.
+func (r *room) kickIdle(now time.Time, after time.Duration) {
+	for _, p := range r.seats {
+		if p != nil && now.Sub(p.activeAt) >= after {
+			r.kick(p, now, fmt.Sprintf("you did nothing for %v", now.Sub(p.activeAt).Round(time.Second)))
 		}
 	}
 }
@@ -96,17 +146,22 @@ func (r *room) step(now time.Time) {
 	}
 }
 
-// snapshot sends everybody the state as a difference from what they have.
-func (r *room) snapshot(out *outbox) {
+// snapshot sends everybody who listens the state as a difference from what they
+// have, with the events that are due.
+func (r *room) snapshot(out *outbox, now time.Time) {
 	r.number++
 	state := &r.history[r.number%uint32(len(r.history))]
 	*state = *r.world.State()
 	var empty game.State
 	for _, p := range r.seats {
-		if p == nil {
+		if p == nil || p.kicked != "" {
 			continue
 		}
 		p.readOutcomes()
+		r.catchUp(p, now)
+		if now.Sub(p.heardAt) > silent {
+			continue
+		}
 		base, age := &empty, p.age(r.number)
 		if age > 0 {
 			base = &r.history[p.baseline%uint32(len(r.history))]
@@ -117,20 +172,38 @@ func (r *room) snapshot(out *outbox) {
 			continue // it has ended
 		}
 		p.noteSnapshot(r.number, sequence)
-		out.send(datagram, p.to)
+		out.send(datagram, p.route.Load())
 	}
 }
 
-func (r *room) tell(p *peer, e proto.Event) {
-	r.event = proto.AppendEvent(r.event[:0], e)
-	p.tell(r.event)
+// catchUp tells a peer the latest of the slots of which it has missed something,
+// as far as it keeps up.
+func (r *room) catchUp(p *peer, now time.Time) {
+	for p.stale != 0 && p.session.InFlight() < slow-1 {
+		slot := bits.TrailingZeros64(p.stale)
+		p.stale &^= 1 << slot
+		other := r.seats[slot]
+		if other == nil {
+			r.tell(p, proto.Event{Kind: proto.Left, At: now, Slot: uint8(slot), Text: "some time ago"})
+			continue
+		}
+		r.tell(p, proto.Event{Kind: proto.Joined, At: now, Slot: uint8(slot), Text: other.name})
+		r.tell(p, proto.Event{Kind: proto.Scored, At: now, Slot: uint8(slot), Score: r.world.Score(slot)})
+	}
 }
 
+// tell sends one peer an event, however slow it is.
+func (r *room) tell(p *peer, e proto.Event) {
+	r.event = proto.AppendEvent(r.event[:0], e)
+	p.send(r.event)
+}
+
+// tellAll tells everybody an event, merged or dropped for who is slow.
 func (r *room) tellAll(e proto.Event) {
 	r.event = proto.AppendEvent(r.event[:0], e)
 	for _, p := range r.seats {
-		if p != nil {
-			p.tell(r.event)
+		if p != nil && p.kicked == "" && !p.tell(e.Kind, e.Slot, r.event) {
+			r.shard.server.counters.Merged.Add(1)
 		}
 	}
 }

@@ -4,38 +4,35 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
+	"crypto/cipher"
+	"crypto/ecdh"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/ledger"
-	"github.com/ackbits/ackbits/examples/arena/proto"
-	"golang.org/x/net/ipv4"
 )
 
 // ErrConfig: a Config that makes no sense.
 var ErrConfig = errors.New("arena: invalid configuration")
 
-// socketBuffer is how much the kernel may hold for us, if it lets us: what comes
-// in while a scheduler looks elsewhere for some milliseconds.
-const socketBuffer = 4 << 20
-
 // Config says what a server is.
 type Config struct {
-	Listen string // an IPv4 address and port
-	Shards int    // goroutines that run rooms
+	Listen string           // host:port; without a host, all addresses of the machine
+	Key    *ecdh.PrivateKey // X25519: the server's identity
+	Shards int              // goroutines that run rooms
 	Limits
-	Seed   uint64       // of the worlds
-	Ledger *ledger.Book // nil: none is kept
-	Log    *slog.Logger // nil: slog.Default
+	Idle   time.Duration                         // players who press nothing for so long go, six times sooner in a crowded server; 0: never
+	Seed   uint64                                // of the worlds
+	Ledger *ledger.Book                          // nil: none is kept
+	Log    *slog.Logger                          // nil: slog.Default
+	AEAD   func(key []byte) (cipher.AEAD, error) // of sessions; nil: AES-256-GCM
 }
 
 func (cfg *Config) check() error {
@@ -48,6 +45,12 @@ func (cfg *Config) check() error {
 		return fmt.Errorf("%w: rooms for %d players, the limit is %d", ErrConfig, cfg.RoomSize, game.MaxPlayers)
 	case cfg.PerAddress < 1:
 		return fmt.Errorf("%w: %d players for each address", ErrConfig, cfg.PerAddress)
+	case cfg.PerNetwork < 0:
+		return fmt.Errorf("%w: %d players for each network", ErrConfig, cfg.PerNetwork)
+	case cfg.Chat < 0:
+		return fmt.Errorf("%w: %d lines of chat a minute", ErrConfig, cfg.Chat)
+	case cfg.Idle < 0:
+		return fmt.Errorf("%w: idle after %v", ErrConfig, cfg.Idle)
 	}
 	return nil
 }
@@ -56,12 +59,14 @@ func (cfg *Config) check() error {
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
-	socket   *ipv4.PacketConn
-	addr     netip.AddrPort
+	socket   *socket
+	door     door
 	table    table
-	cookies  *cookies
+	budgets  *budgets
 	shards   []*shard
-	done     chan struct{} // closed when the shards have ended
+	began    time.Time
+	emptied  atomic.Int64 // when the reader last found the socket empty, since began
+	failed   chan error   // the first error that ends the server
 	counters Counters
 }
 
@@ -73,26 +78,31 @@ func Listen(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	conn, err := net.ListenPacket("udp4", cfg.Listen)
-	if err != nil {
-		return nil, err
-	}
-	udp := conn.(*net.UDPConn)
-	if err := errors.Join(udp.SetReadBuffer(socketBuffer), udp.SetWriteBuffer(socketBuffer)); err != nil {
-		cfg.Log.Warn("small socket buffers", "err", err)
-	}
 	s := &Server{
 		cfg:     cfg,
 		log:     cfg.Log,
-		socket:  ipv4.NewPacketConn(udp),
-		addr:    plain(udp.LocalAddr().(*net.UDPAddr)),
-		cookies: newCookies(),
-		done:    make(chan struct{}),
-		table: table{
-			peers:   make(map[netip.AddrPort]*peer),
-			players: make(map[netip.Addr]int),
-			limits:  cfg.Limits,
-		},
+		table:   newTable(cfg.Limits),
+		budgets: newBudgets(cfg.Chat),
+		began:   time.Now(),
+		failed:  make(chan error, 1),
+	}
+	var err error
+	s.door.gate, err = endpoint.NewGate(endpoint.ServerConfig{
+		Key:           cfg.Key,
+		Session:       sessionConfig,
+		Admit:         s.admit,
+		MaxPeers:      cfg.seats(),
+		MaxPerAddress: cfg.PerAddress,
+		AEAD:          cfg.AEAD,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.socket, err = open(cfg.Listen); err != nil {
+		return nil, err
+	}
+	if err := s.socket.shrunk; err != nil {
+		s.log.Warn("small socket buffers", "err", err)
 	}
 	for range cfg.Shards {
 		s.shards = append(s.shards, newShard(s))
@@ -107,17 +117,20 @@ func Listen(cfg Config) (*Server, error) {
 }
 
 // Addr returns the address of the socket.
-func (s *Server) Addr() netip.AddrPort { return s.addr }
+func (s *Server) Addr() netip.AddrPort { return s.socket.local }
 
 // Counters returns what the server counts as it goes.
 func (s *Server) Counters() *Counters { return &s.counters }
 
+// Gate returns what the handshake counts.
+func (s *Server) Gate() endpoint.Stats { return s.door.stats() }
+
 // Players returns how many sessions there are.
 func (s *Server) Players() int { return s.table.size() }
 
-// Serve runs the server until ctx is done. Then it lets nobody in any more,
-// tells every player, waits for events to arrive, two seconds at most, and
-// leaves with Disconnects.
+// Serve runs the server until ctx is done, or the ledger cannot be written. Then
+// it lets nobody in any more, tells every player, waits for events to arrive, two
+// seconds at most, and leaves with Disconnects.
 func (s *Server) Serve(ctx context.Context) error {
 	stop := make(chan struct{})
 	var shards, reader sync.WaitGroup
@@ -125,150 +138,31 @@ func (s *Server) Serve(ctx context.Context) error {
 		shards.Go(func() { sh.run(stop) })
 	}
 	reader.Go(s.read)
-	s.log.Info("serving", "addr", s.addr, "shards", s.cfg.Shards, "rooms", s.cfg.Rooms, "room size", s.cfg.RoomSize)
-	<-ctx.Done()
+	s.log.Info("serving", "addr", s.Addr(), "key", EncodeKey(s.cfg.Key.PublicKey()),
+		"shards", s.cfg.Shards, "rooms", s.cfg.Rooms, "room size", s.cfg.RoomSize)
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-s.failed:
+	}
 	s.log.Info("leaving", "players", s.Players())
 	s.table.close()
 	close(stop)
 	shards.Wait()
-	close(s.done)
-	err := s.socket.Close()
+	err = errors.Join(err, s.socket.conn.Close())
 	reader.Wait()
 	return err
 }
 
-// read reads the socket until it is closed.
-func (s *Server) read() {
-	messages := newMessages(maxRead)
-	answers := newOutbox(s.socket, &s.counters)
-	pending := make(map[*shard]*batch, len(s.shards))
-	for {
-		n, err := s.socket.ReadBatch(messages, 0)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			s.log.Warn("reading", "err", err)
-			time.Sleep(10 * time.Millisecond) // whatever it is, do not spin
-			continue
-		}
-		now := time.Now()
-		s.counters.DatagramsIn.Add(uint64(n))
-		s.table.mu.Lock()
-		for i := range messages[:n] {
-			m := &messages[i]
-			s.sort(m.Buffers[0][:m.N], m.Addr.(*net.UDPAddr), now, pending, answers)
-		}
-		s.table.mu.Unlock()
-		answers.flush()
-		for sh, b := range pending {
-			if len(b.items) == 0 {
-				continue
-			}
-			select {
-			case sh.inbox <- b:
-			case <-s.done:
-				return
-			}
-			pending[sh] = sh.empty()
-		}
-	}
-}
-
-// sort gives a datagram to the shard of its session, or answers it. It is where
-// hostile bytes end: what is from no peer and no Connect costs a look-up. The
-// caller holds the lock of the table.
-func (s *Server) sort(datagram []byte, from *net.UDPAddr, now time.Time, pending map[*shard]*batch, answers *outbox) {
-	s.counters.BytesIn.Add(uint64(len(datagram)))
-	h, payload, err := ackbits.ParseHeader(datagram)
-	if err != nil {
-		s.counters.Foreign.Add(1)
-		return
-	}
-	if h.Type == ackbits.TypeConnect {
-		s.connect(h, payload, from, now, pending, answers)
-		return
-	}
-	p := s.table.peers[plain(from)]
-	if p == nil || p.token != h.Token {
-		s.counters.Foreign.Add(1)
-		return
-	}
-	batchFor(pending, p.room.shard).add(p, datagram)
-}
-
-// connect answers a Connect. Until the cookie is right nothing is remembered,
-// and the answer is shorter than the question.
-func (s *Server) connect(h ackbits.Header, payload []byte, from *net.UDPAddr, now time.Time, pending map[*shard]*batch, answers *outbox) {
-	c, err := proto.ParseConnect(h, payload)
-	if err != nil {
-		s.counters.Foreign.Add(1)
-		return
-	}
-	s.counters.Connects.Add(1)
-	addr := plain(from)
-	answer := proto.Accept{Nonce: c.Nonce}
-	if !s.cookies.valid(c.Cookie, addr, c.Nonce, now) {
-		answer.Verdict = proto.Challenge
-		answer.Cookie = s.cookies.issue(addr, c.Nonce, now)
-	} else {
-		answer.Verdict, answer.Token = s.admit(c, addr, from, pending)
-		if answer.Verdict != proto.Granted {
-			s.counters.Refused.Add(1)
-		}
-	}
-	s.counters.Answered.Add(1)
-	answers.send(proto.AppendAccept(answers.buffer(), answer), from)
-}
-
-// admit lets a client in whose cookie is right, or says why not.
-func (s *Server) admit(c proto.Connect, addr netip.AddrPort, from *net.UDPAddr, pending map[*shard]*batch) (proto.Verdict, uint64) {
-	if p := s.table.peers[addr]; p != nil {
-		if p.nonce == c.Nonce {
-			return proto.Granted, p.token // our answer was lost
-		}
-		return proto.Busy, 0
-	}
-	room, verdict := s.table.seat(addr)
-	if verdict != proto.Granted {
-		return verdict, 0
-	}
-	p := &peer{addr: addr, to: from, nonce: c.Nonce, token: newToken(), name: c.Name, room: room}
-	s.table.add(p)
-	s.counters.Granted.Add(1)
-	b := batchFor(pending, room.shard)
-	b.items = append(b.items, item{peer: p, join: true})
-	return proto.Granted, p.token
-}
-
-// newToken returns a token that nobody can guess and that was never used.
-func newToken() uint64 {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-func batchFor(pending map[*shard]*batch, sh *shard) *batch {
-	b := pending[sh]
-	if b == nil {
-		b = sh.empty()
-		pending[sh] = b
-	}
-	return b
-}
-
-// empty returns a batch to fill.
-func (sh *shard) empty() *batch {
+// fail ends the server with an error, the first of which counts.
+func (s *Server) fail(err error) {
 	select {
-	case b := <-sh.spare:
-		return b
+	case s.failed <- err:
 	default:
-		return new(batch)
 	}
 }
 
-// plain returns the address in the one form that table uses.
-func plain(a *net.UDPAddr) netip.AddrPort {
-	ap := a.AddrPort()
-	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+// emptiedSince reports whether the reader has found the socket empty since t.
+func (s *Server) emptiedSince(t time.Time) bool {
+	return s.began.Add(time.Duration(s.emptied.Load())).After(t)
 }

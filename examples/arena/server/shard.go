@@ -5,36 +5,30 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/proto"
-	"github.com/ackbits/ackbits/examples/arena/tally"
 )
 
-// When the server leaves, events on the way to and from players get this long.
 const (
+	// When the server leaves, events on the way to and from players get this long.
 	farewellMin = 300 * time.Millisecond // for theirs, of which we do not know
 	farewellMax = 2 * time.Second        // for ours
+
+	// kickPatience is how long a kicked player may take to acknowledge the reason.
+	kickPatience = time.Second
+
+	// crowdedIdle is how many times sooner idle players go while few seats are left.
+	crowdedIdle = 6
+
+	// A tick so late means that the process did not run: datagrams wait in the
+	// kernel that would keep sessions alive. Until the reader has been there,
+	// or patience is over, no session is asked whether it has timed out. A shorter
+	// pause would hold up ticks on a busy machine, a longer one would let sessions
+	// end with a Timeout of 5 s.
+	pause    = 500 * time.Millisecond
+	patience = time.Second
 )
-
-// batch carries what one reading of the socket brought for a shard.
-type batch struct {
-	items []item
-	bytes []byte
-}
-
-// item is a datagram, or a peer that joins.
-type item struct {
-	peer *peer
-	size int // of the datagram, in bytes
-	join bool
-}
-
-func (b *batch) add(p *peer, datagram []byte) {
-	b.items = append(b.items, item{peer: p, size: len(datagram)})
-	b.bytes = append(b.bytes, datagram...)
-}
-
-func (b *batch) reset() { b.items, b.bytes = b.items[:0], b.bytes[:0] }
 
 // shard runs rooms and the sessions in them in one goroutine, so that nothing in
 // them needs a lock. It reads the time once for each tick and each batch of
@@ -43,36 +37,39 @@ type shard struct {
 	server *Server
 	clock  ackbits.ManualClock
 	rooms  []*room
-	inbox  chan *batch
-	spare  chan *batch // empty ones, back to the reader
+	mail   *mailbox
+	spare  *batch // empty
 	out    *outbox
 	peers  int
 	tick   uint64
+	ticked time.Time     // when the latest tick was
+	woke   time.Time     // from a pause, while what the kernel holds was not read; else zero
 	ending bool          // nothing new is said any more
 	totals ackbits.Stats // of the sessions that have ended
 	sum    atomic.Pointer[Sum]
 }
 
 func newShard(s *Server) *shard {
-	sh := &shard{server: s, inbox: make(chan *batch, 64), spare: make(chan *batch, 64),
-		out: newOutbox(s.socket, &s.counters)}
+	sh := &shard{server: s, mail: newMailbox(), spare: new(batch), out: newOutbox(s.socket, &s.counters)}
 	sh.clock.Set(time.Now())
 	sh.sum.Store(new(Sum))
 	return sh
 }
 
-// run is the life of the shard, until stop is closed and everybody was told.
+// run runs the shard until stop is closed and every player was informed.
 func (sh *shard) run(stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second / game.TickRate)
 	defer ticker.Stop()
 	var deadline time.Time
 	for {
 		select {
-		case b := <-sh.inbox:
-			sh.receive(b)
+		case <-sh.mail.wake:
+			sh.receive()
 		case <-ticker.C:
-			sh.catchUp()
 			start := time.Now()
+			if !sh.awake(start) {
+				continue
+			}
 			sh.clock.Set(start)
 			sh.step()
 			sh.measure(time.Since(start))
@@ -88,44 +85,81 @@ func (sh *shard) run(stop <-chan struct{}) {
 	}
 }
 
-// catchUp takes in what is waiting: after a pause of ours, a tick before that
-// would find sessions silent whose datagrams are here already.
-func (sh *shard) catchUp() {
-	for range len(sh.inbox) {
-		sh.receive(<-sh.inbox)
+// awake takes in what waits, so that no session is found silent whose datagrams
+// are here already, and reports whether that is all.
+func (sh *shard) awake(now time.Time) bool {
+	if !sh.ticked.IsZero() && now.Sub(sh.ticked) > pause {
+		sh.woke = now
 	}
+	sh.ticked = now
+	if !sh.woke.IsZero() && (sh.server.emptiedSince(sh.woke) || now.Sub(sh.woke) > patience) {
+		sh.woke = time.Time{}
+	}
+	sh.receive()
+	return sh.woke.IsZero()
 }
 
-// receive hands datagrams to their sessions, in the order of arrival. What they
-// owe for it goes out with the next snapshot: by then a client at sixty inputs a
-// second has sent three or four more, far from the 32 that would outrun the
-// acknowledgements.
-func (sh *shard) receive(b *batch) {
+// receive gives datagrams to their sessions, in the order of arrival. The
+// acknowledgements go out with the next snapshot: by then a client at sixty inputs a
+// second has sent three or four more, far from the 32 that would overrun the ack
+// window.
+func (sh *shard) receive() {
+	b := sh.mail.take(sh.spare)
 	sh.clock.Set(time.Now())
 	now := sh.clock.Now()
 	bytes := b.bytes
-	for _, it := range b.items {
+	for i := range b.items {
+		it := &b.items[i]
 		datagram := bytes[:it.size:it.size]
 		bytes = bytes[it.size:]
-		p := it.peer
-		switch {
-		case it.join:
+		switch p := it.peer; {
+		case it.kind == join:
 			sh.join(p, now)
 		case p.session.Err() != nil: // it ended with a datagram before this one
+		case it.kind == probeReply:
+			sh.move(p, it, datagram)
 		default:
-			in, err := p.session.Receive(datagram)
-			if err != nil {
-				sh.server.counters.Malformed.Add(1)
-				continue
-			}
-			p.room.receive(p, in, now)
+			sh.take(p, it, datagram, now)
 		}
 	}
+	sh.out.flush()
 	b.reset()
-	select {
-	case sh.spare <- b:
-	default:
+	sh.spare = b
+}
+
+// take gives a datagram to its session, and has the address that it came from
+// probed if that is another than the peer's.
+func (sh *shard) take(p *peer, it *item, datagram []byte, now time.Time) {
+	h, _, _ := ackbits.ParseHeader(datagram) // the reader has parsed it
+	in, err := p.session.Receive(datagram)
+	if endpoint.Opened(err) {
+		if !p.confirmed {
+			p.confirmed = true
+			sh.server.door.confirm(p.token)
+		}
+		p.path.Opened(it.from, h.Sequence)
+		if probe, to, ok := p.path.AppendDue(sh.out.buffer()); ok {
+			p.probing = it.at
+			sh.out.send(probe, newRoute(to, it.at))
+		}
 	}
+	if err != nil {
+		sh.server.counters.Malformed.Add(1)
+		return
+	}
+	p.room.receive(p, in, now)
+}
+
+// move takes in the reply to a probe: from here on the peer's datagrams go where
+// it has shown to be.
+func (sh *shard) move(p *peer, it *item, datagram []byte) {
+	if !p.path.Answer(it.from, datagram) {
+		sh.server.counters.Malformed.Add(1)
+		return
+	}
+	p.route.Store(newRoute(p.path.Addr(), p.probing))
+	sh.server.counters.Moves.Add(1)
+	sh.server.log.Debug("moved", "name", p.name, "addr", p.path.Addr())
 }
 
 func (sh *shard) join(p *peer, now time.Time) {
@@ -134,7 +168,7 @@ func (sh *shard) join(p *peer, now time.Time) {
 	}
 	sh.peers++
 	p.room.join(p, now)
-	sh.server.log.Debug("joined", "name", p.name, "addr", p.addr, "slot", p.slot)
+	sh.server.log.Debug("joined", "name", p.name, "addr", p.path.Addr(), "slot", p.slot)
 }
 
 // step is one tick. The game moves on in each; datagrams go out in every third,
@@ -148,7 +182,7 @@ func (sh *shard) step() {
 		if !sh.ending {
 			r.step(now)
 			if sends {
-				r.snapshot(sh.out)
+				r.snapshot(sh.out, now)
 			}
 		}
 		if sends {
@@ -157,11 +191,12 @@ func (sh *shard) step() {
 	}
 	sh.out.flush()
 	if sh.tick%game.TickRate == 0 {
+		sh.kickIdle(now)
 		sh.publish()
 	}
 }
 
-// flushRoom sends what the sessions of a room owe and removes those that ended.
+// flushRoom sends what is due in the sessions of a room and removes those that ended.
 func (sh *shard) flushRoom(r *room, now time.Time) {
 	for _, p := range r.seats {
 		if p == nil {
@@ -174,37 +209,57 @@ func (sh *shard) flushRoom(r *room, now time.Time) {
 	}
 }
 
-// flush sends what a session owes.
+// kickIdle kicks players who have pressed nothing for too long, sooner while few
+// seats are left.
+func (sh *shard) kickIdle(now time.Time) {
+	after := sh.server.cfg.Idle
+	if after == 0 {
+		return
+	}
+	if sh.server.table.crowded() {
+		after /= crowdedIdle
+	}
+	for _, r := range sh.rooms {
+		r.kickIdle(now, after)
+	}
+}
+
+// flush sends what is due in a session.
 func (sh *shard) flush(p *peer) {
 	for {
 		datagram, ok := p.session.AppendDue(sh.out.buffer())
 		if !ok {
 			return
 		}
-		sh.out.send(datagram, p.to)
+		sh.out.send(datagram, p.route.Load())
 	}
 }
 
 // end removes a peer whose session has ended and tells the others.
 func (sh *shard) end(p *peer, now time.Time) {
-	p.room.leave(p, now, p.session.Err().Error())
+	reason := p.session.Err().Error()
+	if p.kicked != "" {
+		reason = "kicked"
+	}
+	p.room.leave(p, now, reason)
 	sh.settle(p)
 }
 
-// settle closes the books on a peer whose session has ended.
+// settle frees the seat of a peer whose session has ended, and writes its ledger.
 func (sh *shard) settle(p *peer) {
 	s, reason := sh.server, p.session.Err()
+	s.door.end(p.token)
 	s.table.remove(p)
 	sh.peers--
-	tally.Add(&sh.totals, p.session.Stats())
+	sh.totals.Add(p.session.Stats())
 	s.counters.Ended.Add(1)
-	s.log.Debug("left", "name", p.name, "addr", p.addr, "reason", reason)
+	s.log.Debug("left", "name", p.name, "addr", p.path.Addr(), "reason", reason)
 	if p.diary == nil {
 		return
 	}
 	p.diary.Reason, p.diary.InFlight = reason.Error(), p.session.InFlight()
 	if err := s.cfg.Ledger.Add(p.diary); err != nil {
-		s.log.Error("ledger not written", "err", err)
+		s.fail(err)
 	}
 }
 
@@ -212,7 +267,11 @@ func (sh *shard) settle(p *peer) {
 func (sh *shard) announce(now time.Time) {
 	sh.ending = true
 	for _, r := range sh.rooms {
-		r.tellAll(proto.Event{Kind: proto.Closing, At: now, Text: "the server is shutting down"})
+		for _, p := range r.seats {
+			if p != nil && p.kicked == "" {
+				r.tell(p, proto.Event{Kind: proto.Closing, At: now, Text: errLeaving.Error()})
+			}
+		}
 	}
 }
 
@@ -234,7 +293,7 @@ func (sh *shard) saidAll(now, deadline time.Time) bool {
 	return true
 }
 
-// close says goodbye to everybody: three Disconnects each.
+// close ends all sessions: three Disconnects each.
 func (sh *shard) close() {
 	for _, r := range sh.rooms {
 		for slot, p := range r.seats {

@@ -3,7 +3,6 @@ package server
 import (
 	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/examples/arena/latency"
-	"github.com/ackbits/ackbits/examples/arena/tally"
 )
 
 // Sum is what the sessions of a shard, or of a server, have done together. RTT
@@ -22,7 +21,7 @@ func (s *Server) Sum() Sum {
 		sum := sh.sum.Load()
 		all.Players += sum.Players
 		all.InFlight += sum.InFlight
-		tally.Add(&all.Sessions, sum.Sessions)
+		all.Sessions.Add(sum.Sessions)
 		all.RTTs.Merge(&sum.RTTs)
 	}
 	return all
@@ -37,7 +36,7 @@ func (sh *shard) publish() {
 				continue
 			}
 			stats := p.session.Stats()
-			tally.Add(&sum.Sessions, stats)
+			sum.Sessions.Add(stats)
 			sum.InFlight += p.session.InFlight()
 			if stats.RTT > 0 {
 				sum.RTTs.Add(stats.RTT)

@@ -2,6 +2,7 @@
 package tui
 
 import (
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -10,14 +11,17 @@ import (
 	"github.com/ackbits/ackbits/examples/arena/proto"
 )
 
-// Player is a client with its socket.
+// Player is a client with its socket. It is over until Rejoin.
 type Player interface {
 	// Poll takes in what has arrived, and sends the buttons and what is due.
 	Poll(held game.Buttons)
 	Say(text string) (ok bool)
 	Leave()
 	Playing() bool
-	Over() error // why it has ended
+	Over() error            // why it has ended
+	Rejoin()                // begins another attempt
+	Silence() time.Duration // since the server was last heard
+	Refused() bool          // the server's machine says that nobody listens there
 	View() *client.View
 	Network() client.Network
 }
@@ -27,8 +31,14 @@ type Player interface {
 // shorter than between two repeats would stutter.
 const hold = 250 * time.Millisecond
 
-// parting is how long a player who left stays to let the goodbye go out.
-const parting = 300 * time.Millisecond
+const (
+	// parting is how long a player who left stays to let the Disconnects go out.
+	parting = 300 * time.Millisecond
+
+	// rejoinAfter is how long the reason is shown for which the server was lost,
+	// until the next attempt.
+	rejoinAfter = time.Second
+)
 
 var keys = map[string]game.Buttons{
 	"up": game.Up, "w": game.Up, "k": game.Up,
@@ -41,6 +51,7 @@ var keys = map[string]game.Buttons{
 // Model is the terminal client as Bubble Tea runs it.
 type Model struct {
 	player        Player
+	server        string
 	width, height int
 
 	releases bool // the terminal tells when a key is let go
@@ -50,10 +61,14 @@ type Model struct {
 	typing  bool
 	line    []rune
 	leaving time.Time // when we asked to leave
+	lostAt  time.Time // when the server was lost; zero while it is not
+	lost    error     // why it was lost, until we play again
 }
 
-// New returns a model that plays.
-func New(player Player) *Model { return &Model{player: player, width: 80, height: 24} }
+// New returns a model that plays at a server, of which the name is shown.
+func New(player Player, server string) *Model {
+	return &Model{player: player, server: server, width: 80, height: 24}
+}
 
 type tickMsg time.Time
 
@@ -91,17 +106,37 @@ func (m *Model) tick(now time.Time) tea.Cmd {
 		}
 	}
 	m.player.Poll(m.held)
+	m.rejoin(now)
 	if !m.leaving.IsZero() && now.Sub(m.leaving) >= parting {
 		return tea.Quit
 	}
 	return tick()
 }
 
+// rejoin joins again where the server was lost, after a moment.
+func (m *Model) rejoin(now time.Time) {
+	switch err := m.player.Over(); {
+	case m.player.Playing():
+		m.lost, m.lostAt = nil, time.Time{}
+	case err == nil || !client.Lost(err) || !m.leaving.IsZero():
+	case m.lostAt.IsZero():
+		m.lost, m.lostAt = err, now
+	case now.Sub(m.lostAt) >= rejoinAfter:
+		m.lostAt = time.Time{}
+		m.player.Rejoin()
+	}
+}
+
 // press handles a key.
 func (m *Model) press(msg tea.KeyPressMsg, now time.Time) tea.Cmd {
 	key := msg.String()
-	if m.player.Over() != nil && m.leaving.IsZero() {
-		return tea.Quit // the reason was shown
+	if m.player.Over() != nil && m.leaving.IsZero() { // the reason is shown
+		if key == "r" || key == "R" {
+			m.lostAt = time.Time{}
+			m.player.Rejoin()
+			return nil
+		}
+		return tea.Quit
 	}
 	if key == "ctrl+c" {
 		m.leave(now)
@@ -148,7 +183,8 @@ func (m *Model) typed(key, text string) {
 	case "backspace":
 		m.line = m.line[:max(len(m.line)-1, 0)]
 	default:
-		m.line = []rune(proto.Clip(string(m.line)+text, proto.MaxText))
+		const end = "|" // keeps the space that a word is about to follow
+		m.line = []rune(strings.TrimSuffix(proto.Clip(string(m.line)+text+end, proto.MaxText+len(end)), end))
 	}
 }
 

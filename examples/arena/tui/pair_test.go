@@ -1,10 +1,13 @@
 package tui_test
 
 import (
+	"crypto/ecdh"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/proto"
@@ -20,11 +23,24 @@ type pair struct {
 }
 
 func newPair(t *testing.T) *pair {
-	p := &pair{T: t, client: client.New(client.Config{Nonce: 1, Send: func([]byte) {}})}
-	p.client.Receive(proto.AppendAccept(nil, proto.Accept{Nonce: 1, Verdict: proto.Granted, Token: 2}))
-	var err error
-	p.server, err = ackbits.NewSession(ackbits.Config{Token: 2})
+	p := &pair{T: t}
+	key, err := ecdh.X25519().NewPrivateKey(append(make([]byte, 31), 1))
 	require.NoError(t, err)
+	gate, err := endpoint.NewGate(endpoint.ServerConfig{Key: key})
+	require.NoError(t, err)
+	p.client = client.New(client.Config{Send: func(datagram []byte) {
+		answer, a := gate.Receive(netip.MustParseAddrPort("192.0.2.1:1000"), datagram, make([]byte, 0, 1200))
+		if a != nil {
+			var err error
+			p.server, err = ackbits.NewSession(a.Config)
+			require.NoError(t, err)
+		}
+		if len(answer) > 0 {
+			p.client.Receive(answer)
+		}
+	}})
+	p.client.Tick(0)
+	require.NotNil(t, p.server)
 	return p
 }
 

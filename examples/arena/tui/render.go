@@ -10,6 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/game"
+	"github.com/charmbracelet/x/ansi"
 )
 
 const (
@@ -50,11 +51,15 @@ func (m *Model) render() string {
 	return strings.Join([]string{
 		title.Render("arena") + faint.Render("  move: arrows or wasd · fire: space · chat: enter · leave: q"),
 		top,
-		networkLine(m.player.Network()),
+		networkLine(m.player.Network(), m.width),
 		drawLog(view, m.width),
 		m.status(view),
 	}, "\n")
 }
+
+// silence is how long the server may be silent before the player is told: a few
+// snapshots. Shorter, the line would flicker on a bad network.
+const silence = time.Second
 
 // status is the last line: what is typed, or what the matter is.
 func (m *Model) status(view *client.View) string {
@@ -62,12 +67,16 @@ func (m *Model) status(view *client.View) string {
 	switch err := m.player.Over(); {
 	case !m.leaving.IsZero():
 		return alarm.Render("leaving")
+	case err != nil && client.Lost(err):
+		return alarm.Render(fmt.Sprintf("%v · joining again in a moment · r: now · other keys: leave", err))
 	case err != nil:
-		return alarm.Render(fmt.Sprintf("over: %v · press any key", err))
+		return alarm.Render(fmt.Sprintf("over: %v · r: join again · other keys: leave", err))
+	case !m.player.Playing():
+		return m.joining()
+	case m.player.Silence() > silence:
+		return alarm.Render("no answer for " + seconds(m.player.Silence()))
 	case m.typing:
 		return "say: " + string(m.line) + "▏"
-	case !m.player.Playing():
-		return faint.Render("joining …")
 	case seated && !view.State[slot].Alive:
 		return strong.Render("you were shot; back in a moment")
 	case seated:
@@ -75,6 +84,23 @@ func (m *Model) status(view *client.View) string {
 	}
 	return ""
 }
+
+// joining is the status of a player who is not let in yet.
+func (m *Model) joining() string {
+	text := "joining " + m.server
+	if m.lost != nil {
+		text += " again"
+	}
+	switch {
+	case m.player.Refused():
+		return alarm.Render(text + ": nobody listens there (is arena serve running?)")
+	case m.player.Silence() > silence:
+		return alarm.Render(text + ": no answer for " + seconds(m.player.Silence()))
+	}
+	return faint.Render(text + " …")
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // drawArena draws the part of the arena around the player.
 func drawArena(view *client.View, width, height int) string {
@@ -155,7 +181,7 @@ func colour(cells []rune, width, ours int) string {
 	return out.String()
 }
 
-// drawScores lists the players, the best first.
+// drawScores lists the players, the best first, and in any case us.
 func drawScores(view *client.View, height int) string {
 	var slots []int
 	for slot, name := range view.Names {
@@ -166,8 +192,12 @@ func drawScores(view *client.View, height int) string {
 	slices.SortStableFunc(slots, func(a, b int) int { return int(view.Scores[b]) - int(view.Scores[a]) })
 	lines := []string{title.Render(fmt.Sprintf("%d players", len(slots)))}
 	me, seated := view.Me()
-	for _, slot := range slots[:min(len(slots), height-1)] {
-		line := fmt.Sprintf("%-16s %5d", view.Names[slot], view.Scores[slot])
+	room := height - 1
+	if ours := slices.Index(slots, me); seated && ours >= room {
+		slots[room-1] = me
+	}
+	for _, slot := range slots[:min(len(slots), room)] {
+		line := fmt.Sprintf("%s %5d", cells(view.Names[slot], nameCells), view.Scores[slot])
 		if seated && slot == me {
 			line = strong.Render(line)
 		}
@@ -176,14 +206,37 @@ func drawScores(view *client.View, height int) string {
 	return lipgloss.NewStyle().Padding(1, 0, 0, 2).Render(strings.Join(lines, "\n"))
 }
 
-// networkLine tells how the connection is doing.
-func networkLine(n client.Network) string {
+// nameCells is how wide the column of names is. Wide characters take two cells,
+// combining marks none.
+const nameCells = 16
+
+// cells cuts or fills a text to n cells.
+func cells(s string, n int) string {
+	s = ansi.Truncate(s, n, "…")
+	return s + strings.Repeat(" ", max(n-lipgloss.Width(s), 0))
+}
+
+// networkLine tells how the connection is doing, as much of it as fits.
+func networkLine(n client.Network, width int) string {
 	loss := 0.0
 	if decided := n.Delivered + n.Lost; decided > 0 {
 		loss = 100 * float64(n.Lost) / float64(decided)
 	}
-	return faint.Render("network ") + fmt.Sprintf("rtt %s ±%s · loss %.1f%% · in flight %d · events in %d (%d copies) · withheld %d",
-		ms(n.RTT), ms(n.RTTVar), loss, n.InFlight, n.EventsReceived, n.EventsDuplicate, n.Withheld)
+	line := fmt.Sprintf("rtt %s ±%s", ms(n.RTT), ms(n.RTTVar))
+	for _, part := range []string{
+		fmt.Sprintf("loss %.1f%%", loss),
+		fmt.Sprintf("in flight %d", n.InFlight),
+		fmt.Sprintf("events in %d (%d copies)", n.EventsReceived, n.EventsDuplicate),
+		fmt.Sprintf("withheld %d", n.Withheld),
+	} {
+		if longer := line + " · " + part; lipgloss.Width(longer) <= width {
+			line = longer
+		}
+	}
+	if heading := "network "; lipgloss.Width(heading+line) <= width {
+		line = faint.Render(heading) + line
+	}
+	return line
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

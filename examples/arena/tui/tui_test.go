@@ -9,6 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/tui"
@@ -22,12 +24,19 @@ type fake struct {
 	over    error
 	held    game.Buttons // at the last Poll
 	said    []string
+	joins   int
+	joining bool
+	refused bool
+	silence time.Duration
 }
 
 func (f *fake) Poll(held game.Buttons)  { f.held = held }
 func (f *fake) Say(text string) bool    { f.said = append(f.said, text); return true }
 func (f *fake) Leave()                  { f.over = errors.New("we left") }
-func (f *fake) Playing() bool           { return f.over == nil }
+func (f *fake) Rejoin()                 { f.over, f.joins = nil, f.joins+1 }
+func (f *fake) Silence() time.Duration  { return f.silence }
+func (f *fake) Refused() bool           { return f.refused }
+func (f *fake) Playing() bool           { return f.over == nil && !f.joining }
 func (f *fake) Over() error             { return f.over }
 func (f *fake) View() *client.View      { return &f.view }
 func (f *fake) Network() client.Network { return f.network }
@@ -42,7 +51,7 @@ type table struct {
 func newTable(t *testing.T) *table {
 	f := &fake{}
 	f.view.State = new(game.State)
-	return &table{T: t, fake: f, model: tui.New(f)}
+	return &table{T: t, fake: f, model: tui.New(f, "example.net:7777")}
 }
 
 func (t *table) send(msg tea.Msg) (cmd tea.Cmd) {
@@ -127,7 +136,9 @@ func TestScreen(t *testing.T) {
 		screen := table.screen()
 		require.Contains(t, screen, "▶", "us, facing right")
 		require.Contains(t, screen, "rtt 63 ms")
-		require.Contains(t, screen, "loss 5.0%")
+		if size.Width >= 30 {
+			require.Contains(t, screen, "loss 5.0%")
+		}
 		require.Contains(t, screen, "Ann  ♥♥")
 		require.Contains(t, screen, "2 players")
 	}
@@ -144,7 +155,81 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// The end is told with its reason, and any key leaves; q says goodbye first.
+// In the smallest usual terminal nothing is cut: the network line fits, and we are
+// among the scores, however many are better; wide and combining characters keep
+// to their columns.
+func TestSmallTerminal(t *testing.T) {
+	table := newTable(t)
+	server := newPair(t)
+	server.tell()
+	view := &table.fake.view
+	*view = *server.client.View() // we are Ann, in slot 4
+	for slot := range view.Names {
+		if slot != 4 {
+			view.Names[slot], view.Scores[slot] = "漢字漢字漢", uint16(1000+slot)
+		}
+	}
+	view.Names[5] = "e\u0301\u0302e\u0301\u0302"
+	view.Scores[5] = 9999
+	n := &table.fake.network
+	n.RTT, n.RTTVar, n.Delivered, n.Lost, n.InFlight = 163*time.Millisecond, 12*time.Millisecond, 95, 5, 17
+	n.EventsReceived, n.EventsDuplicate, n.Withheld = 12345, 1234, 12
+	table.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	screen := table.screen()
+	lines := strings.Split(screen, "\n")
+	require.LessOrEqual(t, len(lines), 24)
+	for _, line := range lines {
+		require.LessOrEqual(t, lipgloss.Width(line), 80, "%q", line)
+	}
+	require.Contains(t, screen, "rtt 163 ms ±12 ms · loss 5.0% · in flight 17 · events in 12345 (1234 copies)")
+	require.Regexp(t, `Ann +0`, screen)
+	ends := map[int]bool{}
+	for _, line := range lines {
+		if strings.Contains(line, "漢") || strings.Contains(line, "9999") || strings.Contains(line, "Ann  ") && !strings.Contains(line, "♥") {
+			ends[lipgloss.Width(line)] = true
+		}
+	}
+	require.Len(t, ends, 1, "all scores end in the same column")
+}
+
+// A person is never left without a word: not while joining, not while the server
+// is silent, not when it was lost.
+func TestSilence(t *testing.T) {
+	table := newTable(t)
+	f := table.fake
+	f.joining = true
+	require.Contains(t, table.screen(), "joining example.net:7777 …")
+	f.silence = 2100 * time.Millisecond
+	require.Contains(t, table.screen(), "joining example.net:7777: no answer for 2.1 s")
+	f.refused = true
+	require.Contains(t, table.screen(), "nobody listens there (is arena serve running?)")
+	f.joining, f.refused = false, false
+	require.Contains(t, table.screen(), "no answer for 2.1 s")
+
+	f.over = ackbits.ErrTimeout
+	table.tick()
+	require.Contains(t, table.screen(), "joining again in a moment · r: now")
+	table.press(tea.Key{Code: 'r', Text: "r"})
+	require.Equal(t, 1, f.joins)
+	require.NoError(t, f.over)
+
+	f.over, f.joining = endpoint.ErrReset, true
+	table.tick()
+	require.Equal(t, 1, f.joins, "the reason is shown for a moment")
+	time.Sleep(1100 * time.Millisecond)
+	table.tick()
+	require.Equal(t, 2, f.joins, "by itself")
+	require.Contains(t, table.screen(), "joining example.net:7777 again")
+
+	f.over = &endpoint.RefusedError{Reason: "the server is full"}
+	table.tick()
+	time.Sleep(1100 * time.Millisecond)
+	table.tick()
+	require.Equal(t, 2, f.joins, "the server has decided")
+	require.Contains(t, table.screen(), "the server is full · r: join again")
+}
+
+// The end is told with its reason, and any key but r leaves; q leaves the game first.
 func TestEnd(t *testing.T) {
 	table := newTable(t)
 	table.fake.over = errors.New("the server is full")
@@ -158,5 +243,5 @@ func TestEnd(t *testing.T) {
 	require.Error(t, table.fake.over, "the player has left")
 	require.Contains(t, table.screen(), "leaving")
 	time.Sleep(350 * time.Millisecond)
-	require.Equal(t, tea.QuitMsg{}, table.tick()(), "after the goodbye went out")
+	require.Equal(t, tea.QuitMsg{}, table.tick()(), "after the Disconnects went out")
 }

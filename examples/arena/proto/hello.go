@@ -1,0 +1,30 @@
+package proto
+
+// HelloVersion is the version of the payloads and events of this package. A
+// server refuses a client of another one.
+const HelloVersion = 1
+
+// Hello is what a client says of itself when it joins. The handshake of package
+// endpoint seals it to the server's key.
+type Hello struct {
+	Version uint8
+	Name    string // up to MaxName bytes
+}
+
+// AppendHello appends the bytes of a hello: version u8, then the name.
+func AppendHello(dst []byte, h Hello) []byte { return appendText(append(dst, h.Version), h.Name) }
+
+// ParseHello reads the bytes of a hello. Of another version than HelloVersion
+// only the first byte is looked at.
+func ParseHello(data []byte) (Hello, error) {
+	r := reader{rest: data}
+	h := Hello{Version: r.u8()}
+	if !r.failed && h.Version != HelloVersion {
+		return h, nil
+	}
+	h.Name = r.text(MaxName)
+	if r.failed || len(r.rest) != 0 {
+		return Hello{}, ErrMalformed
+	}
+	return h, nil
+}
