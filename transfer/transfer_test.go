@@ -276,8 +276,9 @@ func TestTheEndOfTheSessionEndsTransfers(t *testing.T) {
 
 // A session that is to leave takes no more datagrams, though it goes on for a while.
 func TestShutdownEndsTransfers(t *testing.T) {
-	for _, leave := range []func(*ackbits.Session){(*ackbits.Session).Close, func(s *ackbits.Session) { s.Shutdown(3 * time.Second) }} {
+	for _, shutdown := range []bool{true, false} {
 		g := &game{seed: 1}
+		g.up.Delay, g.down.Delay = 30*ms, 30*ms
 		g.up.Rate, g.down.Rate = 100_000, 100_000
 		g.start(t)
 		up, down := sendFile(t, g.a, content(1, 1<<20)), sendFile(t, g.b, content(2, 1<<20))
@@ -285,9 +286,20 @@ func TestShutdownEndsTransfers(t *testing.T) {
 		g.pair.At(g.pair.Now(), func() {
 			_, err := g.b.session.Send([]byte("an event, which Shutdown waits for"))
 			require.NoError(t, err)
-			leave(g.b.session)
+			if shutdown {
+				g.b.session.Shutdown(3 * time.Second)
+			} else {
+				g.b.session.Close()
+			}
 		})
+		if g.pair.Run(g.pair.Now() + 40*ms); shutdown {
+			require.NoError(t, g.b.session.Err(), "it waits for the event")
+		}
+		require.Equal(t, ackbits.ErrClosed, down.Err())
+		done, _ := down.Progress()
 		g.pair.Run(10 * time.Second)
+		again, _ := down.Progress()
+		require.LessOrEqual(t, again-done, int64(50_000), "but for what was in flight")
 		require.Equal(t, ackbits.ErrClosed, down.Err())
 		require.Equal(t, ackbits.ErrPeerLeft, up.Err())
 		_, ok := g.b.transfers.Deadline()
