@@ -87,6 +87,9 @@ func TestSpecifications(t *testing.T) {
 	require.NoError(t, err)
 	want := simnet.Config{Delay: 10 * ms, Jitter: 3 * ms, Loss: 0.05, Duplicate: 0.01, Reorder: 0.02, ReorderDelay: 30 * ms, Burst: bursts}
 	require.Equal(t, want, l.cfg)
+	l, err = parseLink("kbps=12")
+	require.NoError(t, err)
+	require.Equal(t, simnet.Config{Delay: 50 * ms, Rate: 12_000, Queue: 4_800, Overhead: simnet.UDPOverIPv4}, l.cfg)
 
 	w, err := parseWorkload("burst=300+gap=1s+size=100+ontick")
 	require.NoError(t, err)

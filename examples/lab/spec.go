@@ -32,7 +32,7 @@ type workload struct {
 
 const (
 	policyHelp = `which rules compete: parts of fixed, adaptive, bundle, wide, ordered, rate=BYTES, resend=TIME; or kcp, quic, quic-streams, sctp`
-	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%`
+	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%, kbps=12 (KB a second, a queue of 0.4 s)`
 	workHelp   = `with which traffic: w1, busy or burst, and parts of rate=EVENTS, size=BYTES, burst=EVENTS, gap=TIME, ontick`
 )
 
@@ -122,6 +122,10 @@ func parseLink(name string) (link, error) {
 			l.cfg.ReorderDelay = 30 * time.Millisecond
 		case "dup":
 			l.cfg.Duplicate, err = percent(value)
+		case "kbps": // KB a second, with a queue of 0.4 s
+			l.cfg.Rate, err = between(value, 1, 100_000)
+			l.cfg.Rate *= 1000
+			l.cfg.Queue, l.cfg.Overhead = l.cfg.Rate*2/5, simnet.UDPOverIPv4
 		default:
 			if l.cfg.Loss, err = percent(key); err != nil {
 				err = unknown(key)
