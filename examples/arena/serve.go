@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/ackbits/ackbits/examples/arena/ledger"
@@ -61,9 +63,13 @@ func serve(ctx context.Context, args []string) (err error) {
 		cfg.Ledger = ledger.NewBook(f)
 	}
 	s, err := server.Listen(cfg)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w (another server? choose another address with -listen)", err)
+	}
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "join with: arena play -join %s -key %s\n", joinAddr(s.Addr()), server.EncodeKey(cfg.Key.PublicKey()))
 	if *http != "" {
 		stop, err := s.ServeHTTP(*http, *pprof)
 		if err != nil {
@@ -72,6 +78,15 @@ func serve(ctx context.Context, args []string) (err error) {
 		defer stop()
 	}
 	return s.Serve(ctx)
+}
+
+// joinAddr returns the address for players: a server on all addresses is found under
+// the name of its machine.
+func joinAddr(addr netip.AddrPort) string {
+	if addr.Addr().IsUnspecified() {
+		return fmt.Sprintf("HOST:%d", addr.Port())
+	}
+	return addr.String()
 }
 
 // limitsFor puts the limits in the place of zeros. Who can reach a loopback
