@@ -59,7 +59,7 @@ type peer struct {
 	config  ackbits.Config
 	route   atomic.Pointer[route]
 
-	own, strays bucket // datagrams from its address, and from others
+	own, strays, replies bucket // datagrams from its address, from others, replies to probes
 
 	session   *ackbits.Session
 	path      endpoint.Path
@@ -99,8 +99,11 @@ func newPeer(a *endpoint.Admission, name string, room *room, to *route) *peer {
 
 // admits reports whether one more datagram may go to the session. The reader
 // asks.
-func (p *peer) admits(from netip.AddrPort, now time.Time) bool {
-	if from == p.route.Load().to {
+func (p *peer) admits(kind itemKind, from netip.AddrPort, now time.Time) bool {
+	switch {
+	case kind == probeReply:
+		return p.replies.take(now, probeReplies)
+	case from == p.route.Load().to:
 		return p.own.take(now, peerDatagrams)
 	}
 	return p.strays.take(now, strayDatagrams)

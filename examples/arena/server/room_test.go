@@ -202,16 +202,17 @@ func TestRates(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	strays := 0
 	for range 10_000 {
-		if p.admits(other, now) {
+		if p.admits(sessionDatagram, other, now) {
 			strays++
 		}
 	}
 	require.Equal(t, strayDatagrams.burst, strays)
+	require.True(t, p.admits(probeReply, other, now), "a reply gets through")
 	for range 5 * game.TickRate { // of five seconds, all at once
-		require.True(t, p.admits(own, now))
+		require.True(t, p.admits(sessionDatagram, own, now))
 	}
 	for range 10 * game.TickRate {
 		now = now.Add(time.Second / game.TickRate)
-		require.True(t, p.admits(own, now))
+		require.True(t, p.admits(sessionDatagram, own, now))
 	}
 }
