@@ -31,7 +31,8 @@ type Config struct {
 
 	// Heartbeat is the longest silence of ours; 0: 50 ms. Shorter costs
 	// datagrams, longer delays acknowledgements until the peer resends for
-	// nothing.
+	// nothing: with a second, and nothing else to send, it sends an event ten
+	// times, unless it is Adaptive.
 	Heartbeat time.Duration
 	// Timeout is the longest silence of the peer; 0: 5 s. It must exceed
 	// Heartbeat. Shorter ends sessions over a bad moment of the network, longer

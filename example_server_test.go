@@ -78,8 +78,20 @@ func (g *gameServer) flush(addr netip.AddrPort, session *ackbits.Session) {
 	}
 }
 
+// shutdown tells everybody and leaves. Go on with tick until nobody is left: a player
+// who has all events is left at once, one who does not answer in two seconds.
+func (g *gameServer) shutdown() {
+	for _, session := range g.players {
+		if session.Room() > 0 {
+			session.Send([]byte("the server restarts"))
+		}
+		session.Shutdown(2 * time.Second)
+	}
+}
+
 // A server with three players. One falls silent and is removed after five
-// seconds; a datagram with a token that was not given to its sender is dropped.
+// seconds; a datagram with a token that was not given to its sender is dropped. Then
+// the server shuts down, and every player learns why.
 func ExampleSession_server() {
 	server := &gameServer{
 		players: make(map[seat]*ackbits.Session),
@@ -103,11 +115,17 @@ func ExampleSession_server() {
 	clients[first].Send([]byte("hello from the first player"))
 	server.socket.arrive(first, ackbits.Header{Type: ackbits.TypeInput, Token: 999}.AppendTo(nil))
 
-	for at := time.Duration(0); at < 6*time.Second; at += serverTick {
+	for at := time.Duration(0); at < 7*time.Second; at += serverTick {
+		if at == 6*time.Second {
+			server.shutdown()
+		}
 		server.tick(start.Add(at), []byte("the world"))
 		for addr, client := range clients {
 			for _, datagram := range server.socket.take(addr) {
-				client.Receive(datagram)
+				in, _ := client.Receive(datagram)
+				for _, event := range in.Events {
+					fmt.Printf("to %v: %s\n", addr, event.Data)
+				}
 			}
 			for datagram := range client.Due(make([]byte, ackbits.MaxDatagramSize)) {
 				if addr != silent {
@@ -117,11 +135,15 @@ func ExampleSession_server() {
 		}
 	}
 	fmt.Println("players left:", len(server.players))
-	// Output:
+	// Unordered output:
 	// dropped: 192.0.2.1:4001 with token 999
 	// 192.0.2.1:4001: hello from the first player
 	// 192.0.2.3:4003 leaves: ackbits: timeout
-	// players left: 2
+	// to 192.0.2.1:4001: the server restarts
+	// to 192.0.2.2:4002: the server restarts
+	// 192.0.2.1:4001 leaves: ackbits: session closed
+	// 192.0.2.2:4002 leaves: ackbits: session closed
+	// players left: 0
 }
 
 // A socket stands for a *net.UDPConn with its ReadFromUDPAddrPort and

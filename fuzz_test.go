@@ -137,7 +137,14 @@ func FuzzScript(f *testing.F) {
 			[3]byte{op("play"), 20, 0x55}, [3]byte{op("forge"), 3, 7}, [3]byte{op("step back"), 200, 200},
 			[3]byte{op("deadline")}, [3]byte{op("send"), 5, 0}, [3]byte{op("close"), 255, 0}, [3]byte{op("flush")},
 			[3]byte{op("overtake") | other, 2, 0}, [3]byte{op("exchange")}))
+		f.Add(steps(form, // replays, a slow writer, leaving once all is delivered
+			[3]byte{op("send many"), 40, 31}, [3]byte{op("flush slowly"), 50, 0}, [3]byte{op("duplicate") | other, 1, 0},
+			[3]byte{op("duplicate") | other, 1, 0}, [3]byte{op("ghost") | other, 3, 0}, [3]byte{op("shutdown"), 255, 200},
+			[3]byte{op("damage") | other, 0, 20}, [3]byte{op("wait"), 100, 0}, [3]byte{op("exchange")}, [3]byte{op("flush")}))
 	}
+	f.Add(steps(0, // an outage of half the numbers, less one, and of half
+		[3]byte{op("half the numbers"), 255, 1}, [3]byte{op("datagram"), 0, 3}, [3]byte{op("exchange")},
+		[3]byte{op("half the numbers"), 255, 0}, [3]byte{op("datagram"), 0, 3}, [3]byte{op("flush")}))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) < 2 || len(script) > 3*300 {
 			return // the model is slow, and shorter ones say more

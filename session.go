@@ -132,9 +132,9 @@ func (s *Session) Send(event []byte) (id uint16, err error) {
 // AppendDatagram appends a datagram of the application's to dst, for the caller
 // to send, and returns its sequence. The type is 1 to 4 or 16 to 255, else
 // ErrReservedType; the payload is at most MaxPayload bytes, else
-// ErrDatagramTooLarge; once the session was closed or has ended, the error is the
-// reason (P-2.2.4). On an error dst comes back as it was. The payload must not lie in
-// dst's spare capacity.
+// ErrDatagramTooLarge; once the session was closed or has ended, which this call may
+// find (ErrStalled, ErrKeyExhausted), the error is the reason (P-2.2.4). On an error
+// dst comes back as it was. The payload must not lie in dst's spare capacity.
 func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte, seq uint16, err error) {
 	now := s.time.read()
 	if err := s.closed(); err != nil {
@@ -358,7 +358,7 @@ func (s *Session) Shutdown(patience time.Duration) {
 	if s.channel.err != nil || s.live.leaving {
 		return
 	}
-	if s.live.drain(now, patience); s.live.drained(s.InFlight()) || patience <= 0 {
+	if s.live.drain(now, patience); s.live.drained(s.InFlight()) {
 		s.leave(now)
 	}
 	s.channel.quietUntil = min(s.channel.quietUntil, s.live.leaveBy)
@@ -400,7 +400,7 @@ func (s *Session) Undelivered() iter.Seq[Event] {
 func (s *Session) Err() error { return s.channel.err }
 
 // RTT returns the smoothed round trip time (RFC 6298); 0 before the first
-// sample.
+// sample. It includes the peer's wait for its next datagram, up to a tick.
 func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
 
 // MaxPayload returns how many bytes an application datagram may carry.

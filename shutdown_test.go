@@ -119,6 +119,23 @@ func TestCloseEndsTheWait(t *testing.T) {
 	a.wantErr(ErrClosed)
 }
 
+// A session that has nothing to do for long notices that its patience ends before.
+func TestShutdownShorterThanTheSilence(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		a := solo(t, Config{})
+		a.send("x")
+		a.flush()
+		a.s.Shutdown(10 * ms)
+		if flushed {
+			a.wantNothing()
+		}
+		a.wantDeadline(10 * ms)
+		a.sleep(10 * ms)
+		require.Len(t, a.flush(), 3, "Disconnects")
+		a.wantErr(ErrClosed)
+	}
+}
+
 // A Disconnect of the peer's ends a session that waits, and says so.
 func TestPeerLeavesDuringShutdown(t *testing.T) {
 	a := solo(t, Config{})

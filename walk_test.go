@@ -267,6 +267,10 @@ func (w *walk) went(i int, out []byte, ok bool, asOf int64) bool {
 	if e.m.cfg.Adaptive {
 		w.follow(i, out)
 	}
+	if e.m.cfg.Adaptive && !ok && e.s.Err() == ErrStalled && e.m.err == nil {
+		e.m.judge()
+		e.m.halfway() // a copy was due, if there is no other reason
+	}
 	want, wantOK := e.m.due(asOf)
 	if ok != wantOK || !bytes.Equal(out, want) {
 		w.fatalf("AppendDue of %d = %x, %t,\nwant %x, %t", i, out, ok, want, wantOK)
@@ -289,9 +293,6 @@ func (w *walk) follow(i int, out []byte) {
 	m := w.ends[i].m
 	m.follow = []int{}
 	if len(out) == 0 {
-		if w.ends[i].s.Err() == ErrStalled {
-			m.halfway() // a copy was due, if there is no other reason
-		}
 		return
 	}
 	n := m.headerSize()

@@ -184,7 +184,7 @@ func (w world) steps(s worldState, yield func(worldState)) {
 }
 
 // maySend reports whether another datagram may be sent: not half of the sequences
-// after the newest one that was acknowledged (R8), where the session ends.
+// after the newest one that was acknowledged, where the session ends.
 func (w world) maySend(s *worldState) bool {
 	most := w.sizes.seqs / 2
 	if w.endless {
@@ -274,7 +274,7 @@ func (w world) open(s *worldState, f worldFlight) bool {
 		return false
 	}
 	bit := uint16(1) << (-f.number - 1)
-	brokenIf(s.ever&bit != 0, s, "R13: a datagram opens twice")
+	brokenIf(s.ever&bit != 0, s, "P-11.3.3: a datagram opens twice")
 	s.ever |= bit
 	if arrival == Newest || arrival == Late {
 		window.take(w.sizes, number)
@@ -522,7 +522,7 @@ var worlds = []struct {
 }{
 	{"overtaking", inShort, world{sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
 	{"a span of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, span: 2, window: 3}, events: 2, list: 1, there: 2, back: 1}},
-	{"lists of two", whenAsked, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
+	{"lists of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
 	{"sealed", whenAsked, world{sealed: true, sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
 	{"sealed, fewer sequences", byDefault, world{sealed: true, sizes: modelSizes{seqs: 6, ids: 10, acks: 1, history: 1, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
 	{"late acknowledgements", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 2, history: 2, span: 2, window: 2}, events: 2, list: 1, there: 1, back: 2}},
@@ -561,8 +561,8 @@ func TestSmallWorldsNotice(t *testing.T) {
 		{"a datagram comes after more than half of the sequences", func(w *world) { w.patience = 8 }, "I1"},
 		{"sending goes on without an acknowledgement", func(w *world) { w.endless = true }, "I1"},
 		{"a sealed one goes on, too", func(w *world) { *w = sealed; w.endless = true }, "I1"},
-		{"replays are not looked for", func(w *world) { *w = sealed; w.noWindow = true }, "R13: a datagram opens twice"},
-		{"the nonce is the sequence", func(w *world) { *w = sealed; w.byHalf = true }, "R13: a datagram opens twice"},
+		{"replays are not looked for", func(w *world) { *w = sealed; w.noWindow = true }, "P-11.3.3: a datagram opens twice"},
+		{"the nonce is the sequence", func(w *world) { *w = sealed; w.byHalf = true }, "P-11.3.3: a datagram opens twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := small

@@ -460,7 +460,9 @@ func TestAcceptIsRepeatedUntilItsSessionIsHeard(t *testing.T) {
 	c := w.join(home, knowing("ann"))
 	accepts := 0
 	for c.Session() == nil {
-		w.flush()
+		if w.flush(); len(w.events) == 1 && accepts == 0 {
+			w.events[0].Peer.Session().Send([]byte("before it knows")) // it has joined at the server
+		}
 		for _, p := range w.take() {
 			if kindOf(p.data) == "Accept" {
 				if accepts++; accepts < 5 {
@@ -477,6 +479,8 @@ func TestAcceptIsRepeatedUntilItsSessionIsHeard(t *testing.T) {
 	}
 	require.Len(t, w.events, 1)
 	w.run(60 * time.Millisecond) // the client's first heartbeat confirms
+	w.run(100 * time.Millisecond)
+	require.Equal(t, []string{"before it knows"}, w.heard[address(home)])
 	hellos := w.logged("Hello")
 	w.deliver(hellos[len(hellos)-1])
 	w.flush()

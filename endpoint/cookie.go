@@ -32,7 +32,7 @@ func newCookies(secret []byte) cookies {
 	return cookies{mac: hmac.New(sha256.New, secret)}
 }
 
-// check says whether a cookie is good, and returns the one to give out now.
+// check says whether a cookie is good (P-13.2.2), and returns the one to give out now.
 func (c *cookies) check(from netip.AddrPort, key, cookie []byte, now int64) (good bool, fresh [cookieSize]byte) {
 	slot := uint64(now / int64(cookieSlot))
 	fresh = c.of(from, key, slot)

@@ -14,7 +14,7 @@ func ExampleClient() {
 		Read([]byte) (int, error)
 		Write([]byte) (int, error)
 	}
-	play := func(client *endpoint.Client) error {
+	play := func(client *endpoint.Client, typed func() string) error {
 		in, out := make([]byte, ackbits.MaxDatagramSize+1), make([]byte, ackbits.MaxDatagramSize)
 		for client.Err() == nil {
 			for n, err := conn.Read(in); err == nil; n, err = conn.Read(in) {
@@ -26,8 +26,10 @@ func ExampleClient() {
 					conn.Write(datagram)
 				}
 			}
-			if s := client.Session(); s != nil { // admitted
-				s.Send([]byte("an event, now and then"))
+			if s := client.Session(); s != nil && s.Room() > 0 { // admitted, and not 256 lines ahead
+				if line := typed(); line != "" {
+					s.Send([]byte(line))
+				}
 			}
 			for datagram := range client.Due(out) {
 				conn.Write(datagram)

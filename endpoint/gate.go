@@ -89,7 +89,7 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 // a new peer: make its session before anything of it arrives.
 func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte, a *Admission) {
 	now := g.time.read()
-	if k, ok := handshakeKind(datagram); !ok || k != kindHello {
+	if k, _ := handshakeKind(datagram); k != kindHello {
 		g.stats.Malformed++
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte
 // Confirm tells that a datagram of a session opened: the client has the Accept,
 // which is not repeated any more.
 func (g *Gate) Confirm(token uint64) {
-	if c := g.memory.byToken[token]; c != nil && c.standing == admitted {
+	if c := g.memory.byToken[token]; c != nil {
 		c.standing, c.answer = confirmed, nil
 	}
 }
@@ -120,8 +120,8 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// receiveHello answers a Hello: with a Challenge until its cookie is good (P-13.2.2),
-// then with what was decided.
+// receiveHello answers a Hello: with a Challenge until its cookie is good, then with
+// what was decided.
 func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64) ([]byte, *Admission, error) {
 	h, err := parseHello(datagram)
 	if err != nil {
@@ -138,7 +138,7 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 		g.stats.Hushed++
 		return nil, nil, nil
 	}
-	if !good || h.version != version {
+	if !good || h.version != version { // nothing is kept (P-13.2.2)
 		if h.cookie != [cookieSize]byte{} && !good {
 			g.stats.BadCookies++
 		}

@@ -66,6 +66,43 @@ func TestSizesOfMessages(t *testing.T) {
 	require.GreaterOrEqual(t, helloSize-helloHead-tagSize-2, MaxHello)
 }
 
+func TestMessagesOfOneByteTooMuchOrTooLittle(t *testing.T) {
+	parsers := map[string]struct {
+		parse       func([]byte) error
+		least, most int
+	}{
+		"Hello":     {func(d []byte) error { _, err := parseHello(d); return err }, 640, 1200},
+		"Accept":    {func(d []byte) error { _, _, _, err := splitAccept(d); return err }, 76, 588},
+		"Refuse":    {func(d []byte) error { _, _, _, err := splitRefuse(d); return err }, 34, 290},
+		"Reset":     {func(d []byte) error { _, _, err := parseCode(d); return err }, 26, 26},
+		"Challenge": {func(d []byte) error { _, err := parseChallenge(d); return err }, 35, 1200}, // of another version
+	}
+	for name, p := range parsers {
+		require.NoError(t, p.parse(make([]byte, p.least)), name)
+		require.NoError(t, p.parse(make([]byte, p.most)), name)
+		require.ErrorIs(t, p.parse(make([]byte, p.least-1)), ackbits.ErrShort, name)
+		if name != "Challenge" {
+			require.ErrorIs(t, p.parse(make([]byte, p.most+1)), ackbits.ErrOversize, name)
+		}
+	}
+	terms := func(n, said int) []byte {
+		plain := make([]byte, acceptPlain+n)
+		plain[24], plain[25] = byte(said), byte(said>>8)
+		return plain
+	}
+	_, err := parseGrant(terms(0, 0)[:25])
+	require.ErrorIs(t, err, ackbits.ErrShort)
+	for _, n := range []int{0, 1, 512} {
+		a, err := parseGrant(terms(n, n))
+		require.NoError(t, err)
+		require.Len(t, a.reply, n)
+		_, err = parseGrant(terms(n, n+1))
+		require.ErrorIs(t, err, ackbits.ErrPayload)
+	}
+	_, err = parseGrant(terms(513, 513))
+	require.ErrorIs(t, err, ackbits.ErrPayload)
+}
+
 func TestDefaults(t *testing.T) {
 	g, err := NewGate(ServerConfig{Key: sceneKey})
 	require.NoError(t, err)
@@ -86,7 +123,10 @@ func TestHelloOfABoxThatIsTooShortForIt(t *testing.T) {
 		_, err := unpadHello(plain)
 		require.ErrorIs(t, err, ackbits.ErrPayload, "%x", plain)
 	}
-	app, err := unpadHello([]byte{2, 0, 1, 2})
+	app, err := unpadHello([]byte{0, 0})
+	require.NoError(t, err)
+	require.Empty(t, app)
+	app, err = unpadHello([]byte{2, 0, 1, 2})
 	require.NoError(t, err)
 	require.Equal(t, []byte{1, 2}, app)
 }
@@ -208,4 +248,34 @@ func TestAnswersWaitInOrderUpToALimit(t *testing.T) {
 		}
 	}
 	require.Equal(t, 15, q.n)
+}
+
+// A caller that always leaves events for later gets them in order, and what was
+// fetched takes no room.
+func TestEventsThatAreFetchedTakeNoRoom(t *testing.T) {
+	for backlog := range 5 {
+		s := &Server{}
+		told, fetched := 0, 0
+		tell := func() {
+			s.tell(Event{Kind: Joined, From: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(told))})
+			told++
+		}
+		for range backlog {
+			tell()
+		}
+		for range 1000 {
+			tell()
+			e, ok := s.NextEvent()
+			require.True(t, ok)
+			require.Equal(t, uint16(fetched), e.From.Port())
+			fetched++
+			require.LessOrEqual(t, len(s.events), 2*(backlog+2))
+		}
+		for range backlog {
+			_, ok := s.NextEvent()
+			require.True(t, ok)
+		}
+		_, ok := s.NextEvent()
+		require.False(t, ok)
+	}
 }

@@ -69,7 +69,7 @@ func (h *history) opened(t *rapid.T) {
 
 func (h *history) answer(t *rapid.T) {
 	if len(h.probes) == 0 {
-		t.Skip("nothing was asked")
+		return
 	}
 	p := h.probes[max(0, len(h.probes)-1-rapid.IntRange(0, 3).Draw(t, "which"))]
 	from := rapid.SampledFrom(spots).Draw(t, "from")

@@ -254,8 +254,9 @@ func TestHelloAndReplyAsLongAsCanBe(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{Admit: func(r endpoint.Request) ([]byte, error) { return r.Hello, nil }})
 	cfg := knowing(strings.Repeat("x", 512))
 	c := w.join(home, cfg)
+	cfg.Hello[0] = 'y' // it is the caller's again
 	w.settle()
-	require.Equal(t, string(cfg.Hello), string(c.Reply()))
+	require.Equal(t, strings.Repeat("x", 512), string(c.Reply()))
 	for _, p := range w.logged("Hello") {
 		require.Len(t, p.data, 640, "its length does not show")
 	}
@@ -414,10 +415,10 @@ func TestForgedAnswersCostAClientLittle(t *testing.T) {
 		w.flush()
 		w.deliver(w.take()[0])
 		tries := 0
-		for range forged {
-			accept := make([]byte, 76)
-			accept[0], accept[1], accept[2] = 0x0E, 3, 9
-			if _, err := c.Receive(accept); errors.Is(err, ackbits.ErrForged) {
+		for i := range forged {
+			answer := make([]byte, 76)
+			answer[0], answer[1], answer[2] = 0x0E, 3+byte(i%2), 9 // an Accept, a Refuse
+			if _, err := c.Receive(answer); errors.Is(err, ackbits.ErrForged) {
 				tries++
 			}
 		}
@@ -479,6 +480,27 @@ func TestDueThatIsBrokenOffStarvesNobody(t *testing.T) {
 	for to, n := range heard {
 		require.Equal(t, 20, n, to)
 	}
+}
+
+// The application may flush a peer's session by itself.
+func TestSessionThatEndsBetweenTwoDuesLeaves(t *testing.T) {
+	w, c, peer := joined(t, endpoint.ServerConfig{})
+	peer.Session().Close()
+	farewells := 0
+	for d := range peer.Session().Due(w.buf[:]) {
+		farewells++
+		c.Receive(d)
+	}
+	require.Equal(t, 3, farewells)
+	require.ErrorIs(t, c.Err(), ackbits.ErrPeerLeft)
+	require.ErrorIs(t, peer.Session().Err(), ackbits.ErrClosed)
+	at, ok := w.server.Deadline()
+	require.True(t, ok)
+	require.Equal(t, w.clock.Now(), at, "there is something to see to")
+	w.flush()
+	require.Empty(t, w.take())
+	require.Len(t, w.events, 2)
+	require.Equal(t, endpoint.Left, w.events[1].Kind)
 }
 
 // A peer may be thrown out, and its Left fetched, in a loop over all.

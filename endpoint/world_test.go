@@ -4,7 +4,6 @@ import (
 	"crypto/ecdh"
 	"math/rand/v2"
 	"net/netip"
-	"testing"
 	"time"
 
 	"github.com/ackbits/ackbits"
@@ -37,7 +36,7 @@ func address(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 // world is a server and clients in virtual time. Datagrams wait in wire until a
 // test delivers them.
 type world struct {
-	t       *testing.T
+	t       require.TestingT
 	clock   ackbits.ManualClock
 	server  *endpoint.Server
 	at      netip.AddrPort // the server's address
@@ -54,7 +53,7 @@ type world struct {
 	buf     [ackbits.MaxDatagramSize]byte
 }
 
-func newWorld(t *testing.T, cfg endpoint.ServerConfig) *world {
+func newWorld(t require.TestingT, cfg endpoint.ServerConfig) *world {
 	w := &world{
 		t: t, at: address("192.0.2.1:9000"), clients: map[netip.AddrPort]*endpoint.Client{},
 		got: map[*endpoint.Peer][]string{}, heard: map[netip.AddrPort][]string{},

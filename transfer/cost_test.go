@@ -49,7 +49,7 @@ func (s *sparse) WriteAt(p []byte, off int64) (int, error) {
 
 // What both ends take beside the sessions, with what is on the simulated link: 64 MiB,
 // or 4 GiB and a bit with ACKBITS_TRANSFER=all, over 1 Gbit/s with 60 ms, where 8 MB
-// are under way.
+// are in flight.
 func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 	size := int64(64<<20 + 1)
 	if os.Getenv("ACKBITS_TRANSFER") == "all" {

@@ -17,6 +17,11 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 		if t.session.Err() != nil {
 			return
 		}
+		if t.answers >= deafAnswers && !t.outcomes {
+			for _, o := range t.outgoing {
+				o.fail(ErrOutcomes)
+			}
+		}
 		t.hash(until)
 		f := &t.flight
 		f.detect(until)

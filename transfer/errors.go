@@ -19,6 +19,11 @@ var (
 	ErrRefused = errors.New("transfer: refused")
 )
 
+// ErrOutcomes: the receiver answers, and no outcome of a chunk was handed to
+// Transfers.Outcome. The session needs Config.Outcomes, and whoever fetches its
+// outcomes must hand all of them in.
+var ErrOutcomes = errors.New("transfer: no outcomes of the session were handed in")
+
 // Errors of calls.
 var (
 	// ErrMessage: a payload that is none of this package, or contradicts what was

@@ -31,6 +31,14 @@ type row struct {
 	repeats float64       // chunks sent again for each that was lost, at most
 }
 
+// bytes returns how much is sent.
+func (r *row) bytes() (sum int) {
+	for _, size := range slices.Concat(r.up, r.down) {
+		sum += size
+	}
+	return sum
+}
+
 const (
 	mbit = 125_000 // bytes a second
 	mib  = 1 << 20
@@ -200,7 +208,7 @@ func (r *row) figure(t testing.TB, seed uint64, m *measured) {
 		}
 		m.share += float64(p.transferWire) / room / directions
 	}
-	g.pair.Run(end + time.Second) // what is under way arrives
+	g.pair.Run(end + time.Second) // what is in flight arrives
 	without := r.game(t, seed)
 	without.pair.Run(end + time.Second)
 	for i := range ends {
@@ -236,6 +244,9 @@ func seeds() int {
 
 func TestFigures(t *testing.T) {
 	for _, r := range rows {
+		if testing.Short() && r.bytes() > 2*mib {
+			continue // the short form has the narrow links
+		}
 		t.Run(r.name, func(t *testing.T) {
 			var m measured
 			for seed := range seeds() {
@@ -250,7 +261,9 @@ func TestFigures(t *testing.T) {
 			t.Log(line)
 			if r.worse > 0 {
 				require.LessOrEqual(t, state, r.worse, line)
-				require.LessOrEqual(t, event, r.worse, line)
+				if !testing.Short() && r.link.Loss < 0.02 { // else p99 is how often the worst event was lost
+					require.LessOrEqual(t, event, r.worse, line)
+				}
 			}
 			require.GreaterOrEqual(t, m.share, r.share, line)
 			if r.within > 0 {

@@ -55,7 +55,7 @@ type chunk struct {
 	size   uint16 // on the wire
 }
 
-// flight remembers the chunks that are under way, by serial, and finds out which
+// flight remembers the chunks that are in flight, by serial, and finds out which
 // of them were lost.
 //
 // Invariant: first <= open <= count; none before open is flying.

@@ -67,6 +67,39 @@ func TestOvertakenChunksAreLostAfterTheTolerance(t *testing.T) {
 	lost, n := f.missing(0, 9)
 	require.EqualValues(t, 2, lost)
 	require.EqualValues(t, 9, n)
+	lost, n = f.missing(3, 9)
+	require.EqualValues(t, 1, lost, "from behind the first")
+	require.EqualValues(t, 6, n)
+}
+
+// A chunk that was taken for lost is remembered, in case that it arrives after all.
+func TestLostChunksAreRememberedForAWhile(t *testing.T) {
+	f := newFleet()
+	f.send(3)
+	f.hear(1, 2)
+	at, _ := f.lostAt()
+	f.detect(at)
+	patience := f.patience()
+	for _, now := range []int64{4 * patience, 4*patience + 1} {
+		require.NotNil(t, f.byNumber(0))
+		f.send(2)
+		f.outcome(f.byNumber(10*f.count-20), ackbits.Outcome{Delivered: true}, now) // no answer: no sample
+	}
+	require.Nil(t, f.byNumber(0))
+	require.EqualValues(t, 4, f.first, "the one that is flying")
+}
+
+func TestPatienceBeforeAnyAnswer(t *testing.T) {
+	f := newFleet()
+	require.Equal(t, firstPatience, f.patience())
+	f.send(3)
+	at, ok := f.lostAt()
+	require.True(t, ok)
+	require.Equal(t, 2*msec+firstPatience, at, "from the ask")
+	f.file.take(1)
+	f.add(chunk{file: f.file, number: 1000, sentAt: f.now, units: 1, size: 600})
+	again, _ := f.lostAt()
+	require.Equal(t, at, again, "one that does not ask is not waited for")
 }
 
 func TestASilenceLosesTheOldestAndDoubles(t *testing.T) {
@@ -101,13 +134,13 @@ func TestASilenceLosesTheOldestAndDoubles(t *testing.T) {
 func TestAChunkThatWasTakenForLostTeachesTolerance(t *testing.T) {
 	f := newFleet()
 	f.send(10)
-	f.hear(1, 2, 3, 4, 5, 6, 7, 8, 9)
+	f.hear(0, 1, 2, 3, 4, 6, 7, 8, 9)
 	at, _ := f.lostAt()
 	f.detect(at)
-	require.Equal(t, []run{{0, 1}}, f.file.again)
+	require.Equal(t, []run{{5, 6}}, f.file.again)
 	done := f.file.done
-	f.now = 100 * msec
-	c := f.byNumber(0)
+	f.now = 105 * msec
+	c := f.byNumber(50)
 	f.outcome(c, ackbits.Outcome{Delivered: true}, f.now)
 	require.EqualValues(t, 1, f.needless)
 	require.Empty(t, f.file.again, "it need not be sent again")
@@ -145,7 +178,7 @@ func TestProgressCountsOnce(t *testing.T) {
 // repeated is how many chunks of the file were taken from again.
 func (f *fleet) repeated() int64 { return f.count - f.file.next }
 
-func TestTheSessionsOwnVerdictIsALoss(t *testing.T) {
+func TestTheSessionsOwnOutcomeIsALoss(t *testing.T) {
 	f := newFleet()
 	f.send(3)
 	f.outcome(f.byNumber(10), ackbits.Outcome{}, f.now)
@@ -192,4 +225,36 @@ func TestAFlightIsBounded(t *testing.T) {
 	f.send(2)
 	require.True(t, f.full())
 	require.Len(t, f.chunks, maxFlight)
+}
+
+// What the receiver has is not sent, in whatever sizes.
+func TestWhatTheReceiverHasIsSkipped(t *testing.T) {
+	for most := int64(1); most <= largestChunk; most++ {
+		o := &Outgoing{transfer: transfer{offer: Offer{Size: 20*unit - 100}}, accepted: true, skip: []run{{0, 1}, {4, 7}, {10, 12}, {19, 20}}}
+		o.leap()
+		var sent []int64
+		for o.ready() {
+			r, repeat := o.take(most)
+			require.False(t, repeat)
+			require.LessOrEqual(t, r.to-r.from, most)
+			for u := r.from; u < r.to; u++ {
+				sent = append(sent, u)
+			}
+		}
+		require.Equal(t, []int64{1, 2, 3, 7, 8, 9, 12, 13, 14, 15, 16, 17, 18}, sent)
+		require.EqualValues(t, 7*unit-100, o.done)
+	}
+}
+
+// A lost chunk of two units goes again in pieces where chunks became small.
+func TestARepeatMayBeSmaller(t *testing.T) {
+	o := &Outgoing{transfer: transfer{offer: Offer{Size: 20 * unit}}, accepted: true, next: 10, again: []run{{4, 6}, {1, 2}}}
+	for _, want := range []run{{4, 5}, {5, 6}, {1, 2}} {
+		r, repeat := o.take(1)
+		require.Equal(t, want, r)
+		require.True(t, repeat)
+	}
+	r, repeat := o.take(2)
+	require.Equal(t, run{10, 12}, r)
+	require.False(t, repeat)
 }

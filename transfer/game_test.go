@@ -23,7 +23,7 @@ const (
 // memory is a Sink.
 type memory struct {
 	data   []byte
-	writes int
+	writes int // units
 }
 
 func (m *memory) ReadAt(p []byte, off int64) (int, error) {
@@ -34,7 +34,7 @@ func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 	if n := off + int64(len(p)); int64(len(m.data)) < n {
 		m.data = append(m.data, make([]byte, n-int64(len(m.data)))...)
 	}
-	m.writes++
+	m.writes += (len(p) + unit - 1) / unit
 	return copy(m.data[off:], p), nil
 }
 
@@ -53,7 +53,7 @@ type peer struct {
 	stateRate int
 	ticks     int
 	arrived   [][]byte
-	buf, out  []byte
+	out       []byte
 	sinks     []*memory
 
 	stateAt, eventAt []time.Duration // when they were sent
@@ -166,6 +166,7 @@ type game struct {
 	session  ackbits.Config
 	onTicks  string // the names of the peers that are
 	idle     bool
+	deaf     bool // no outcomes
 	accept   func(p *peer, o Offer) (Sink, error)
 	resume   func(p *peer, o Offer) []byte
 	maxRate  int
@@ -184,7 +185,7 @@ func (g *game) start(t testing.TB) {
 		p := &peer{name: name, stateRate: rate, out: make([]byte, 0, ackbits.MaxDatagramSize), onTicks: strings.Contains(g.onTicks, name), idle: g.idle}
 		cfg := g.session
 		p.token = g.seed + uint64(twin)<<32
-		cfg.Clock, cfg.Outcomes, cfg.Token = clock, true, p.token
+		cfg.Clock, cfg.Outcomes, cfg.Token = clock, !g.deaf, p.token
 		if p.onTicks {
 			cfg.PollInterval = time.Second / 60
 		}

@@ -93,6 +93,17 @@ func TestHostileChunks(t *testing.T) {
 	writes := b.sinks[0].writes
 	require.NoError(t, b.Receive(chunkOf(3, 4, 0, file[:unit])), "after the end: acknowledged, and no more")
 	require.Equal(t, writes, b.sinks[0].writes)
+
+	offer.ID = 4
+	require.NoError(t, b.Receive(offer.append(nil)))
+	for in := range b.Incoming() {
+		in.Cancel()
+		require.Equal(t, ErrCancelled, in.Err())
+		in.Cancel()
+	}
+	require.NoError(t, b.Receive(chunkOf(4, 4, 0, file[:unit])))
+	require.Empty(t, b.sinks[1].data, "nothing is stored after Cancel")
+	require.Contains(t, b.said(), append(appendHead(nil, kindDecline, 4), ErrCancelled.Error()...))
 }
 
 // P-14.2.1.

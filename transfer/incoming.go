@@ -3,8 +3,8 @@ package transfer
 import "io"
 
 // Sink is where an incoming file goes; an *os.File is one. What was written is
-// read again to be checked. WriteAt is called with whole units of 512 bytes but
-// at the end of the file, in any order, each offset once.
+// read again to be checked. WriteAt is called with whole units of 512 bytes, two at most,
+// but at the end of the file, in any order, each offset once. It must not keep the bytes.
 type Sink interface {
 	io.ReaderAt
 	io.WriterAt
@@ -32,17 +32,24 @@ func (in *Incoming) store(m *message) error {
 	if m.unit+largestChunk > in.have.next()+maxAhead {
 		return errAhead
 	}
-	for data, u := m.data, m.unit; len(data) > 0; u++ {
-		n := min(len(data), unit)
-		if !in.have.has(u) {
-			if err := writeFull(in.sink, data[:n], u*unit); err != nil {
-				in.finish(kindDecline, err, text(err))
-				return err
-			}
-			in.have.add(u)
-			in.done += int64(n)
+	for u, last := m.unit, (end-1)/unit; u <= last; u++ {
+		if in.have.has(u) {
+			continue
 		}
-		data = data[n:]
+		r := run{u, u + 1}
+		for r.to <= last && !in.have.has(r.to) {
+			r.to++
+		}
+		from := (u - m.unit) * unit
+		n := in.offer.bytes(r)
+		if err := writeFull(in.sink, m.data[from:from+n], u*unit); err != nil {
+			in.finish(kindDecline, err, text(err))
+			return err
+		}
+		for ; u < r.to; u++ {
+			in.have.add(u)
+		}
+		in.done += n
 	}
 	return nil
 }

@@ -140,8 +140,11 @@ func (o *Outgoing) end(reason error) {
 	o.skip, o.again, o.source, o.digest = nil, nil, nil, digest{}
 }
 
-// fail ends the transfer from this side.
+// fail ends the transfer from this side; one that has ended stays as it is.
 func (o *Outgoing) fail(reason error) {
+	if o.err != nil {
+		return
+	}
 	o.end(reason)
 	if o.offered {
 		o.say(kindStop, text(reason))
@@ -156,7 +159,8 @@ func (o *Outgoing) Progress() (done, size int64) { return o.progress() }
 // stored all of it and found its digest right. Else it is the reason for the end:
 // ErrDigest, if the receiver's bytes have another digest; ErrRefused or ErrCancelled
 // with the peer's reason; ErrCancelled after Cancel; the error of the source,
-// io.ErrUnexpectedEOF if it is shorter than it was said to be; or the session's.
+// io.ErrUnexpectedEOF if it is shorter than it was said to be; ErrOutcomes; or the
+// session's.
 func (o *Outgoing) Err() error { return o.reason() }
 
 // Offer returns what the receiver is told of the file. The digest is zero until
@@ -164,8 +168,4 @@ func (o *Outgoing) Err() error { return o.reason() }
 func (o *Outgoing) Offer() Offer { return o.offer }
 
 // Cancel ends the transfer at both sides; one that has ended stays as it is.
-func (o *Outgoing) Cancel() {
-	if o.err == nil {
-		o.fail(ErrCancelled)
-	}
-}
+func (o *Outgoing) Cancel() { o.fail(ErrCancelled) }

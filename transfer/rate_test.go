@@ -18,7 +18,6 @@ type path struct {
 	free     int64 // when the link has sent what it has
 	answers  []answered
 	asks     int
-	gaps     []int64
 }
 
 type answered struct{ at, serial, arrived int64 }
@@ -213,4 +212,86 @@ func TestTheReceiversClockWraps(t *testing.T) {
 			require.Equal(t, i, m.serial)
 		}
 	}
+}
+
+func TestAClockThatIsSetIsNoQueue(t *testing.T) {
+	var d delays
+	at := func(now, delay int64) (queue int64) {
+		_, queue = d.add(&chunk{units: 1, sentAt: now}, 0, uint32((now+delay)/1000), now)
+		return queue
+	}
+	require.Zero(t, at(second, 30*msec))
+	require.Equal(t, longestQueue, at(2*second, 30*msec+longestQueue), "as long as a queue may be")
+	require.Zero(t, at(3*second, 31*msec+longestQueue))
+	require.Equal(t, 9*msec, at(4*second, 40*msec+longestQueue), "counted from there")
+}
+
+// A probe of eleven chunks of 1,000 bytes, one each millisecond, at twice a rate of
+// 500,000 bytes a second.
+func TestWhatAProbeShows(t *testing.T) {
+	const rate, aimed = 500_000, 1_000_000
+	for name, c := range map[string]struct {
+		took, late  int64
+		lost        int
+		usual, poll int64
+		got         int64
+		passed      bool
+	}{
+		"as fast as it was sent":        {took: 10 * msec, late: 10 * msec, got: aimed, passed: true},
+		"faster":                        {took: 10 * msec, late: 5 * msec, got: aimed, passed: true},
+		"a little slower":               {took: 9 * msec, late: 10 * msec, got: aimed, passed: true},
+		"slower":                        {took: 9 * msec, late: 10*msec + 1, got: aimed - 1},
+		"half as fast":                  {took: 10 * msec, late: 20 * msec, got: aimed / 2},
+		"on ticks, one tick later":      {took: 10 * msec, late: 16 * msec, poll: 6 * msec, got: aimed, passed: true},
+		"on ticks, two ticks later":     {took: 10 * msec, late: 22 * msec, poll: 6 * msec, got: 10_000 * second / (28 * msec)},
+		"one of ten lost":               {took: 10 * msec, late: 10 * msec, lost: 1, got: aimed, passed: true},
+		"two of ten lost":               {took: 10 * msec, late: 10 * msec, lost: 2, got: aimed * 8 / 10},
+		"two of ten lost, as usual":     {took: 10 * msec, late: 10 * msec, lost: 2, usual: 100, got: aimed, passed: true},
+		"sent half as fast as it aims":  {took: 20 * msec, late: 20 * msec, got: aimed / 2, passed: true},
+		"sent not quite half as fast":   {took: 20*msec - 100_000, late: 10 * msec, got: aimed, passed: true},
+		"sent much slower than it aims": {took: 100 * msec, late: 10 * msec, got: aimed / 10, passed: true},
+	} {
+		f := new(flight)
+		for i := range 11 {
+			f.add(chunk{units: 2, size: 1000, state: arrived})
+			if i >= 1 && i <= c.lost {
+				f.chunks.At(int64(i)).state = missing
+			}
+		}
+		p := probe{gain: 200, begin: mark{serial: 0, sum: 1000, sentAt: second, arrivedAt: -second}}
+		p.end = mark{serial: 10, sum: 11_000, sentAt: second + c.took, arrivedAt: -second + c.late}
+		got, passed, ok := p.result(f, rate, c.usual, c.poll)
+		require.True(t, ok, name)
+		require.Equal(t, c.passed, passed, name)
+		require.Equal(t, c.got, got, name)
+	}
+	_, _, ok := new(probe).result(new(flight), rate, 0, 0)
+	require.False(t, ok, "nothing was answered")
+}
+
+// A probe whose last chunk is lost is judged by what was answered; one that nobody
+// answers is sent again.
+func TestAProbeIsNotWaitedForForEver(t *testing.T) {
+	var p probe
+	p.start(5, second, startGain, 8)
+	for serial := int64(5); serial <= 12; serial++ {
+		require.Equal(t, serial == 5 || serial == 10 || serial == 12, p.sent(serial, second, 80*msec), serial)
+	}
+	require.Equal(t, probeWaiting, p.state)
+	require.Equal(t, second+probePatience, p.lateAt())
+	p.answered(mark{serial: 5, sum: 1})
+	require.Equal(t, second+probePatience, p.lateAt(), "one answer tells nothing")
+	p.answered(mark{serial: 10, sum: 6})
+	require.Equal(t, second+80*msec, p.lateAt())
+	p.expire(second+80*msec-1, 80*msec)
+	require.Equal(t, probeWaiting, p.state)
+	p.expire(second+80*msec, 80*msec)
+	require.Equal(t, probeAnswered, p.state)
+
+	p.start(20, second, startGain, 8)
+	p.sent(20, second, 80*msec)
+	p.expire(second+80*msec, 80*msec)
+	require.Equal(t, probeSending, p.state)
+	p.expire(second+80*msec+1, 80*msec)
+	require.Equal(t, probeWanted, p.state, "the file had ended in the middle")
 }

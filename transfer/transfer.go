@@ -41,6 +41,9 @@ const (
 	// ones that it or the application has not heard of yet. An offer beyond it is
 	// not acknowledged and comes again.
 	maxIncoming = 64
+	// deafAnswers is how many answers without any outcome show that nobody hands
+	// outcomes in. The offer's comes before the first answer.
+	deafAnswers = 8
 	// hashBuffer is how much is read from a file at once to be hashed.
 	hashBuffer = 32 << 10
 )
@@ -61,6 +64,9 @@ type Transfers struct {
 	rate   rate
 	number int64 // of the latest datagram of ours; the session's sequence is its low 16 bits
 	answer answer
+
+	outcomes bool // one was handed in
+	answers  int  // that came before that
 
 	hashing bool  // there is something to hash
 	hashAt  int64 // not before
@@ -151,6 +157,9 @@ func (t *Transfers) Receive(payload []byte) error {
 	case kindAnswer:
 		if c, serial := t.flight.bySerial(m.serial); c != nil && c.ask && !c.told {
 			c.told = true
+			if !t.outcomes {
+				t.answers++
+			}
 			t.rate.answered(c, serial, m.arrived, t.flight.rtt.Smoothed(), now)
 		}
 		return nil
@@ -220,6 +229,7 @@ func (t *Transfers) Outcome(o ackbits.Outcome) {
 	if o.Type != t.cfg.Type || t.number < 0 {
 		return
 	}
+	t.outcomes = true
 	now := t.time.read()
 	number := t.number - int64(uint16(t.number)-o.Sequence)
 	if c := t.flight.byNumber(number); c != nil {
@@ -247,7 +257,7 @@ func (t *Transfers) Stats() Stats {
 	return Stats{uint64(t.flight.count), t.flight.repeats, t.flight.needless, int(t.rate.bytes)}
 }
 
-// Idle reports whether nothing is under way: every file has ended, at both ends, as far
+// Idle reports whether nothing is left to do: every file has ended, at both ends, as far
 // as is known here. Until then the session is needed.
 func (t *Transfers) Idle() bool {
 	for x := range t.words() {

@@ -342,6 +342,53 @@ func TestWhatIsNotOfThisFileIsNotResumed(t *testing.T) {
 	}
 }
 
+// Who forgets the outcomes is told.
+func TestOutcomesThatNobodyHandsIn(t *testing.T) {
+	g := &game{seed: 1, deaf: true}
+	g.start(t)
+	o := sendFile(t, g.b, content(1, 100_000))
+	require.True(t, g.run(10*time.Second, o))
+	require.Equal(t, ErrOutcomes, o.Err())
+	g.pair.Run(g.pair.Now() + time.Second)
+	for in := range g.a.transfers.Incoming() {
+		require.ErrorIs(t, in.Err(), ErrCancelled)
+	}
+}
+
+// What Have says is kept by applications: its form does not change.
+func TestTheFormOfHave(t *testing.T) {
+	offer := Offer{Size: 1000, Digest: [32]byte{0: 1, 31: 2}}
+	var h have
+	h.add(1)
+	want := append(make([]byte, 33), 0xe8, 3, 0, 0, 0, 0, 0, 0, 1, 1)
+	want[0], want[1], want[32] = 1, 1, 2
+	require.Equal(t, want, h.appendHave(nil, &offer))
+}
+
+// An accept has room for some runs only: what it does not name is sent, and not stored
+// again.
+func TestMoreGapsThanAnAcceptCanName(t *testing.T) {
+	file := content(3, 1000*unit)
+	offer := offerOf(0, file)
+	var h have
+	sink := &memory{data: slices.Clone(file)}
+	for u := int64(0); u < 1000; u += 2 {
+		h.add(u)
+		clear(sink.data[(u+1)*unit : (u+2)*unit])
+	}
+	g := &game{
+		seed: 1, up: bad, down: bad,
+		accept: func(*peer, Offer) (Sink, error) { return sink, nil },
+		resume: func(*peer, Offer) []byte { return h.appendHave(nil, &offer) },
+	}
+	g.start(t)
+	o := sendFile(t, g.b, file)
+	require.True(t, g.run(time.Minute, o))
+	require.Equal(t, io.EOF, o.Err())
+	require.Equal(t, file, sink.data)
+	require.Equal(t, 500, sink.writes)
+}
+
 func TestMisuse(t *testing.T) {
 	s, err := ackbits.NewSession(ackbits.Config{Outcomes: true})
 	require.NoError(t, err)

@@ -114,7 +114,7 @@ func (w *walk) actions() map[string]func(*rapid.T) {
 	some := func(t *rapid.T) (*walker, int) {
 		e := end(t)
 		if len(e.pipe) == 0 {
-			t.Skip("nothing under way")
+			t.Skip("nothing in flight")
 		}
 		return e, rapid.IntRange(0, min(len(e.pipe), 40)-1).Draw(t, "datagram")
 	}

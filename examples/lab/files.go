@@ -183,7 +183,7 @@ func (g *fileGame) run(conn fileConn, seed uint64) error {
 		if whole && ended == 0 {
 			ended = at
 		}
-		if ended > 0 && at > ended+2*time.Second { // what was under way has arrived
+		if ended > 0 && at > ended+2*time.Second { // what was in flight has arrived
 			if !bytes.Equal(g.received, g.content) {
 				return errors.New("the file differs")
 			}

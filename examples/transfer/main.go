@@ -129,10 +129,10 @@ func send(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	rate := int(o.mbit * 1e6 / 8)
-	weather := simnet.Config{Delay: o.rtt / 2, Loss: o.loss, Rate: rate, Queue: max(rate/10, 4<<10), Overhead: simnet.UDPOverIPv4}
+	conditions := simnet.Config{Delay: o.rtt / 2, Loss: o.loss, Rate: rate, Queue: max(rate/10, 4<<10), Overhead: simnet.UDPOverIPv4}
 	fmt.Fprintf(out, "%.1f MiB through %g Mbit/s with %g %% loss and a round trip of %v, to %s\n", float64(size)/(1<<20), o.mbit, 100*o.loss, o.rtt, o.out)
 
-	network, err := connect(client, server, o.seed, weather)
+	network, err := connect(client, server, o.seed, conditions)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type network struct {
 }
 
 // connect puts the peers on sockets and begins to play.
-func connect(client, server *peer, seed uint64, weather simnet.Config) (*network, error) {
+func connect(client, server *peer, seed uint64, conditions simnet.Config) (*network, error) {
 	n := new(network)
 	for i := range n.sockets {
 		s, err := newSocket()
@@ -36,7 +36,7 @@ func connect(client, server *peer, seed uint64, weather simnet.Config) (*network
 	back.peer, atServer.peer = atServer.address(), back.address()
 	start := time.Now()
 	client.start, server.start = start, start
-	up, down := simnet.NewLink(seed, weather), simnet.NewLink(seed+1, weather)
+	up, down := simnet.NewLink(seed, conditions), simnet.NewLink(seed+1, conditions)
 	n.relay.Go(func() { forward(up, start, front, back) })
 	n.relay.Go(func() { forward(down, start, back, front) })
 	n.peers.Go(func() { play(client, atClient) })

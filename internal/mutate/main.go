@@ -5,7 +5,7 @@
 //	go -C internal/mutate run .                     # all of the root package
 //	go -C internal/mutate run . -files ack,inbox    # some files
 //	go -C internal/mutate run . -sample 10          # every tenth mutant
-//	go -C internal/mutate run . -requirements 20    # see requirements.go
+//	go -C internal/mutate run . -requirements 20    # see requirements.go (-seed, -dir ../../endpoint)
 //
 // All mutants are compiled at once, each behind a number that an environment
 // variable chooses, so that trying one takes a run of the tests and no build.
