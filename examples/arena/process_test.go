@@ -166,7 +166,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	_, addr := spawnServer(t, "-listen [::]:0 -per-address 100 -per-network 100")
 	for _, host := range []string{"localhost", "127.0.0.2", "[::1]"} {
-		args := fmt.Sprintf("bots -n 2 -t 1s -join %s:%d -key %s", host, addr.Port(), server.EncodeKey(serverKey.PublicKey()))
+		args := fmt.Sprintf("bots -n 2 -t 2s -loss 0 -ramp 100ms -join %s:%d -key %s", host, addr.Port(), server.EncodeKey(serverKey.PublicKey()))
 		said, code := runArena(t, nil, args)
 		require.Zero(t, code, said)
 		require.Contains(t, said, "2 sessions")
