@@ -61,15 +61,16 @@ type peer struct {
 
 	own, strays, replies bucket // datagrams from its address, from others, replies to probes
 
-	session   *ackbits.Session
-	path      endpoint.Path
-	probing   netip.Addr // our address that the candidate of path was heard at
-	confirmed bool       // a datagram of the session opened
-	slot      int
-	diary     *ledger.Session // nil without a ledger
-	chat      bucket
-	events    bucket
-	kicked    string // why it was kicked
+	session    *ackbits.Session
+	path       endpoint.Path
+	probing    netip.Addr // our address that the candidate of path was heard at
+	confirmed  bool       // a datagram of the session opened
+	unanswered int        // datagrams taken in since the latest flush
+	slot       int
+	diary      *ledger.Session // nil without a ledger
+	chat       bucket
+	events     bucket
+	kicked     string // why it was kicked
 
 	held     game.Buttons
 	activeAt time.Time // when it last pressed something else, or chatted

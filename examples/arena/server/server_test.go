@@ -268,6 +268,24 @@ func TestIdle(t *testing.T) {
 	require.NoError(t, busy.Client.Err())
 }
 
+// A burst, as after a pause of the network, does not overrun the acknowledgements.
+func TestBurstIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	s := start(t, roomy)
+	p := join(t, s, "127.0.0.1")
+	require.NoError(t, p.Run(100*time.Millisecond))
+	for range 300 {
+		p.Input(1)
+	}
+	for range 150 { // until the server's counters are up to date
+		p.Input(1)
+		require.NoError(t, p.Run(10*time.Millisecond))
+	}
+	sum := s.Sum()
+	require.Greater(t, sum.Sessions.DatagramsReceived, uint64(300))
+	require.Zero(t, sum.Sessions.AcksOutrun)
+}
+
 // Who sends nothing is soon sent nothing but heartbeats, though it has joined.
 func TestSilentPeer(t *testing.T) {
 	t.Parallel()
