@@ -33,7 +33,6 @@ const char *ab_error_name(ab_error e) {
 
 /* Sums of times do not wrap around (P-1.1.3). */
 static int64_t after(int64_t t, int64_t d) { return d > INT64_MAX - t ? INT64_MAX : t + d; }
-
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -226,7 +225,7 @@ struct ab_session {
     size_t header, room; /* room: L - H - S, what a payload may have */
     int64_t beat;        /* of P-6.3.2 */
 
-    int64_t now;
+    int64_t reading, now; /* the last reading, and the time that it stands for */
     int64_t heard_at, sent_at;
     int received_since_sent;
     state state;
@@ -345,7 +344,9 @@ void ab_free(ab_session *s) {
     free(s);
 }
 
-static void clock_in(ab_session *s, int64_t now) { s->now = later(s->now, now); } /* P-1.1.1 */
+static void clock_in(ab_session *s, int64_t reading) { /* a step back counts as none (P-1.1.1) */
+    s->now = after(s->now, later(0, reading - s->reading)), s->reading = reading;
+}
 
 static void end(ab_session *s, ab_error reason) {
     if (!s->ended)
@@ -850,14 +851,14 @@ int64_t ab_deadline(const ab_session *s) {
     if (s->ended)
         return -1;
     if (s->state == LEAVING)
-        return later(s->left_at, s->now);
+        return s->reading;
     int64_t at = earlier(after(s->heard_at, s->config.timeout), earlier(stall_at(s), heartbeat_at(s)));
     for (uint64_t n = s->oldest; n < span_end(s); n++)
         if (event(s, n)->data)
             at = earlier(at, due_at(s, event(s, n)));
     if (s->state == CLOSING)
         at = earlier(at, s->in_flight == 0 ? 0 : s->patience_end);
-    return later(at, s->now);
+    return after(s->reading, later(at, s->now) - s->now);
 }
 
 void ab_close(ab_session *s, int64_t now) {
