@@ -30,7 +30,7 @@ port=17777
 for mode in $modes; do
 	flag=
 	[ "$mode" = unsealed ] && flag=-unsealed
-	"$dir/arena" serve $flag -listen "127.0.0.1:$port" -rooms $(((bots + 31) / 32 + 2)) -idle 0 -key "$dir/key" \
+	"$dir/arena" serve $flag -listen "127.0.0.1:$port" -rooms $(((bots + 31) / 32 + 2)) -idle 0 -per-address $((4 * bots)) -per-network 0 -chat 0 -key "$dir/key" \
 		-http "127.0.0.1:$((port + 1))" -pprof -ledger "$dir/$mode.server" 2>"$dir/$mode.log" &
 	server[$mode]=$!
 	pids+=($!)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -231,15 +232,19 @@ func (sh *shard) flushRoom(r *room, now time.Time) {
 // kickIdle kicks players who have pressed nothing for too long, sooner while few
 // seats are left.
 func (sh *shard) kickIdle(now time.Time) {
-	after := sh.server.cfg.Idle
-	if after == 0 {
+	long := sh.server.cfg.Idle
+	if long == 0 {
 		return
 	}
-	if sh.server.table.crowded() {
-		after /= crowdedIdle
-	}
 	for _, r := range sh.rooms {
-		r.kickIdle(now, after)
+		for _, p := range r.seats {
+			if p == nil || now.Sub(p.activeAt) < long/crowdedIdle {
+				continue
+			}
+			if idle := now.Sub(p.activeAt); idle >= long || sh.server.table.crowded(p.network) {
+				r.kick(p, now, fmt.Sprintf("you did nothing for %v", idle.Round(time.Second)))
+			}
+		}
 	}
 }
 
