@@ -18,7 +18,7 @@ import (
 // shoot sends ten shots from alice to bob and returns them as bob got them.
 func shoot(ordered bool) (shots string) {
 	clock := new(ackbits.ManualClock)
-	config := ackbits.Config{Clock: clock, Ordered: ordered, Adaptive: true}
+	config := ackbits.Config{Clock: clock, Ordered: ordered}
 	alice := sim.NewPeer(config, func(ackbits.Incoming) {})
 	bob := sim.NewPeer(config, func(incoming ackbits.Incoming) {
 		for _, event := range incoming.Events {

@@ -1,5 +1,5 @@
 // Bots is the seventh step of docs/guide.md: a server and a hundred bots, each on a line
-// of its own, play a minute in virtual time.
+// of its own, play half a minute in virtual time.
 //
 //	go run ./examples/guide/07-bots
 package main
@@ -16,7 +16,7 @@ import (
 
 // README: begin guide-bot
 
-// bot picks up fifty coins, one a second. It is a client like any other: what is between it
+// bot picks up twenty coins, one a second. It is a client like any other: what is between it
 // and the server is the whole library, and a network.
 type bot struct {
 	*sim.Client
@@ -33,7 +33,7 @@ func newBot(clock ackbits.Clock, number int) *bot {
 }
 
 func (b *bot) pick() {
-	if s := b.Session(); s != nil && s.Room() > 0 && b.picked < 50 { // nil until the server has admitted it
+	if s := b.Session(); s != nil && s.Room() > 0 && b.picked < 20 { // nil until the server has admitted it
 		s.Send([]byte("coin"))
 		b.picked++
 	}
@@ -73,7 +73,7 @@ func main() {
 			network.Every(1, time.Second, bots[i].pick)
 		})
 	}
-	network.Run(time.Minute)
+	network.Run(30 * time.Second)
 	// README: end guide-net
 
 	picked, counted := 0, 0

@@ -84,19 +84,26 @@ func NewServer(cfg endpoint.ServerConfig, on func(endpoint.Incoming), news func(
 
 // Receive takes in a datagram that has arrived.
 func (s *Server) Receive(from netip.AddrPort, datagram []byte) {
-	if in, err := s.Server.Receive(from, datagram); err == nil && in.Peer != nil {
+	in, err := s.Server.Receive(from, datagram)
+	s.tell()
+	if err == nil && in.Peer != nil {
 		s.on(in)
+	}
+}
+
+// tell passes on who has joined, moved or left.
+func (s *Server) tell() {
+	for e, ok := s.NextEvent(); ok; e, ok = s.NextEvent() {
+		s.news(e)
 	}
 }
 
 // Due sends what is due.
 func (s *Server) Due(send func(to netip.AddrPort, datagram []byte)) {
-	for e, ok := s.NextEvent(); ok; e, ok = s.NextEvent() {
-		s.news(e)
-	}
 	for to, datagram := range s.Server.Due(s.buf) {
 		send(to, datagram)
 	}
+	s.tell() // Due finds the timeouts
 }
 
 // Key returns a server's key for programs that must do the same each time. A real one
