@@ -42,6 +42,6 @@ func shoot(ordered bool) (shots string) {
 // README: end guide-events
 
 func main() {
-	fmt.Println("as they arrive:      ", shoot(false))
-	fmt.Println("in the order of Send:", shoot(true))
+	fmt.Println("as they arrive:      " + shoot(false))
+	fmt.Println("in the order of Send:" + shoot(true))
 }

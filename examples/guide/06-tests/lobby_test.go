@@ -31,7 +31,7 @@ func TestBothStartAtTheSameTime(t *testing.T) {
 		pair := simnet.NewPair(rapid.Uint64().Draw(t, "seed"), clock, a, b, bad, bad)
 
 		alice.Ready(time.Unix(10, 0))
-		pair.At(time.Second, func() { bob.Ready(time.Unix(12, 0)) })
+		pair.At(200*time.Millisecond, func() { bob.Ready(time.Unix(12, 0)) })
 		pair.Run(8 * time.Second)
 
 		require.NoError(t, a.Err())
