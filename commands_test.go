@@ -76,7 +76,7 @@ func TestWrongCommandsAreFound(t *testing.T) {
 }
 
 var (
-	quoted  = regexp.MustCompile("`((?:[A-Z_]+=\\S+ )*(?:go (?:-C|run|test|vet|get) |\\.ci/)[^`]*)`")
+	quoted  = regexp.MustCompile("`((?:[A-Z_]+=\\S+ )*(?:go (?:-C|run|test|vet|get) |\\.ci/|\\./run)[^`]*)`")
 	comment = regexp.MustCompile(`\s+#\s.*$`)
 )
 
@@ -159,6 +159,8 @@ func checkCommand(own, dir string, words []string) error {
 	switch first := words[0]; {
 	case strings.HasPrefix(first, ".ci/"):
 		return exists(first)
+	case strings.HasPrefix(first, "./"):
+		return exists(filepath.Join(own, first))
 	case (first == "wireshark" || first == "tshark") && len(words) > 2:
 		_, script, _ := strings.Cut(words[2], "lua_script:")
 		return exists(filepath.Join(own, script))

@@ -30,7 +30,7 @@ import (
 func documents(t *testing.T) []string {
 	t.Helper()
 	found := []string{"README.md"}
-	for _, pattern := range []string{"CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/*/README.md", "examples/*/README.md", "internal/*/README.md"} {
+	for _, pattern := range []string{"CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/*/README.md", "examples/*/README.md", "internal/*/README.md", "interop/*/README.md"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -126,17 +126,19 @@ func main() {
 		ticks++
 		s.now.step(ticks)
 		s.learn(serverSide.Session)
-		number, from := byte(ticks), s.worlds[s.baseline]
+		// README: begin guide-tick
+		number, baseline := byte(ticks), s.worlds[s.baseline]
 		s.worlds[number] = s.now
-		if number-s.baseline > 100 {
-			serverSide.Close() // it has got nothing for five seconds; and numbers must not turn around
-		}
-		snapshot := appendDelta(nil, number, s.baseline, &from, &s.now)
+		snapshot := appendDelta(nil, number, s.baseline, &baseline, &s.now)
 		datagram, sequence, err := serverSide.AppendDatagram(buf[:0], ackbits.TypeSnapshot, snapshot)
 		if err != nil {
 			log.Fatal(err)
 		}
 		s.sent[sequence] = number
+		if number-s.baseline > 100 {
+			serverSide.Close() // nothing has arrived for five seconds; and numbers must not turn around
+		}
+		// README: end guide-tick
 		bytes += len(snapshot)
 		pair.Send(simnet.AToB, datagram)
 	})
