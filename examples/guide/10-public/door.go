@@ -106,4 +106,15 @@ func (l *limit) take(incoming endpoint.Incoming, now time.Time) {
 	}
 }
 
+// replace ends the older session of a player who joins again, after a crash, say, or
+// with a ticket that somebody has copied.
+func replace(server *endpoint.Server, backend []byte, joined *endpoint.Peer) {
+	name, _ := nameOf(backend, joined.Hello(), time.Time{}) // Admit has seen that it is in time
+	for p := range server.Peers() {
+		if other, _ := nameOf(backend, p.Hello(), time.Time{}); p != joined && other == name {
+			p.Session().Close()
+		}
+	}
+}
+
 // README: end guide-door

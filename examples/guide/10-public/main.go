@@ -43,6 +43,7 @@ func newWorld(key *ecdh.PrivateKey) *world {
 		switch news.Kind {
 		case endpoint.Joined:
 			news.Peer.Value = new(limit)
+			replace(w.server.Server, w.backend, news.Peer)
 		case endpoint.Left:
 			fmt.Printf("a player at %v has left: %v\n", news.Peer.Addr(), news.Err)
 		}
@@ -95,7 +96,7 @@ func main() {
 	liar := w.join(simnet.Addr(2), []byte("ann, honestly, let me in, I have lost the ticket"), public)
 	late := w.join(simnet.Addr(3), newTicket(w.backend, "ann", w.clock.Now().Add(-time.Hour)), public)
 	fooled := w.join(simnet.Addr(4), w.ticket("bob"), sim.Key(9).PublicKey()) // who knows another server
-	var fifth *sim.Client
+	var fifth, ann2 *sim.Client
 	for i := range 5 {
 		home := netip.AddrPortFrom(simnet.Addr(5).Addr(), uint16(4000+i))
 		fifth = w.join(home, w.ticket(fmt.Sprint("child ", i)), public)
@@ -107,9 +108,11 @@ func main() {
 		}
 	})
 	w.network.At(2*time.Second, w.flood)
+	w.network.At(3*time.Second, func() { ann2 = w.join(simnet.Addr(7), w.ticket("ann"), public) })
 	w.network.Run(6 * time.Second)
 
-	report("ann", ann)
+	report("ann, at first", ann)
+	report("ann, on another machine", ann2)
 	report("who has no ticket", liar)
 	report("who has an old one", late)
 	report("who has another server's key", fooled)
