@@ -120,7 +120,9 @@ func main() {
 		}
 	})
 	bad := simnet.Config{Delay: 30 * time.Millisecond, Jitter: 90 * time.Millisecond, Loss: 0.1}
-	pair := simnet.NewPair(1, clock, serverSide, clientSide, bad, bad)
+	outage := bad
+	outage.Blackouts = []simnet.Window{{From: 5 * time.Second, To: 7 * time.Second}}
+	pair := simnet.NewPair(1, clock, serverSide, clientSide, outage, bad)
 	buf, bytes, ticks := make([]byte, ackbits.MaxDatagramSize), 0, 0
 	stop := pair.Every(20, time.Second, func() {
 		ticks++

@@ -29,7 +29,7 @@ func newGame(token uint64, outages ...simnet.Window) *game {
 		}
 	})
 	link := simnet.Config{Delay: 40 * time.Millisecond, Loss: 0.2, Blackouts: outages}
-	g.pair = simnet.NewPair(1, clock, g.alice, g.bob, link, link)
+	g.pair = simnet.NewPair(3, clock, g.alice, g.bob, link, link)
 	return g
 }
 
