@@ -1,6 +1,6 @@
 // Metrics is the ninth step of docs/guide.md: a server that Prometheus can watch. Twenty
 // bots play in virtual time, then the program asks for its own metrics, as a scraper
-// would, and prints them.
+// would, and prints what they tell.
 //
 //	go -C examples/guide/09-metrics run .
 package main
@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +41,12 @@ func run(out io.Writer) error {
 	}
 	defer stop()
 	play(e)
-	return scrape(url, out)
+	values, err := scrape(url)
+	if err != nil {
+		return err
+	}
+	report(out, values)
+	return nil
 }
 
 // README: begin guide-serve
@@ -79,7 +85,7 @@ func play(e *exporter) {
 	var bots []*sim.Client
 	for i := 1; i <= 20; i++ {
 		b := sim.NewClient(endpoint.ClientConfig{Clock: clock}, uint64(i), func(ackbits.Incoming) {})
-		line := simnet.Config{Delay: time.Duration(i) * 4 * time.Millisecond, Loss: 0.05}
+		line := simnet.Config{Delay: time.Duration(i) * time.Millisecond, Loss: 0.05}
 		network.Dial(simnet.Addr(i), simnet.Addr(0), b, line, line)
 		bots = append(bots, b)
 	}
@@ -90,6 +96,16 @@ func play(e *exporter) {
 			}
 		}
 	})
+	buf := make([]byte, ackbits.MaxDatagramSize)
+	network.Every(20, time.Second, func() {
+		for i, b := range bots {
+			if s := b.Session(); s != nil {
+				if datagram, _, err := s.AppendDatagram(buf[:0], ackbits.TypeInput, []byte("left")); err == nil {
+					network.Send(simnet.Addr(i+1), simnet.Addr(0), datagram)
+				}
+			}
+		}
+	})
 	network.Every(1, time.Second, func() { e.update(server.Server) })
 	network.At(10*time.Second, func() { bots[0].Session().Shutdown(time.Second) })
 	network.Run(20 * time.Second)
@@ -97,21 +113,38 @@ func play(e *exporter) {
 
 var errScrape = errors.New("no metrics")
 
-// scrape prints what is at url, without the help.
-func scrape(url string, out io.Writer) error {
+// scrape asks for the metrics at url.
+func scrape(url string) (values map[string]float64, err error) {
 	answer, err := http.Get(url)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: %s", errScrape, answer.Status)
+		return nil, fmt.Errorf("%w: %s", errScrape, answer.Status)
 	}
+	values = make(map[string]float64)
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), "#") {
-			fmt.Fprintln(out, lines.Text())
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name != "#" { // else it is a comment
+			if values[name], err = strconv.ParseFloat(value, 64); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
 		}
 	}
-	return lines.Err()
+	return values, lines.Err()
 }
+
+// README: begin guide-report
+
+// report prints what a dashboard would show.
+func report(out io.Writer, v map[string]float64) {
+	lost, delivered := v["game_datagrams_lost_total"], v["game_datagrams_delivered_total"]
+	fmt.Fprintln(out, len(v), "metrics")
+	fmt.Fprintln(out, v["game_players"], "players,", v["game_joins_total"], "have joined")
+	fmt.Fprintf(out, "%.0f %% of the datagrams lost\n", 100*lost/(lost+delivered))
+	fmt.Fprintf(out, "%.1f copies of an event\n", 1+v["game_events_resent_total"]/v["game_events_sent_total"])
+	fmt.Fprintf(out, "%v acknowledgements outrun\n", v["game_acks_outrun_total"])
+}
+
+// README: end guide-report
