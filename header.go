@@ -126,8 +126,8 @@ func format(wide, sealed bool) byte {
 	return formatNarrow
 }
 
-// put writes the 18 bytes that both forms have. The first 32 bits of AckBits lie where
-// a wide header has the low half of its 64.
+// put writes the 18 bytes that both forms have. A wide header has the low half of
+// AckBits in the same place.
 func (h *Header) put(b []byte) {
 	_ = b[HeaderSize-1]
 	b[0] = format(h.Wide, h.Sealed)
