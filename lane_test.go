@@ -1076,7 +1076,7 @@ func TestLaneNextDueDoesNotScanTheQueue(t *testing.T) {
 	}
 	visit("NextDue")
 	visit("Deadline")
-	for _, name := range []string{"resendAt", "agesAt", "stallAt", "slot", "data", "noteResend", "read"} {
+	for _, name := range []string{"retransmitAt", "agesAt", "stallAt", "slot", "data", "noteRetransmission", "read"} {
 		require.True(t, seen[name], name)
 	}
 }

@@ -38,8 +38,8 @@ const (
 // not on the wire, and opens each datagram of the peer at most once.
 type sealing struct {
 	sealer, opener         AEAD
-	sealNonce, openNonce   []byte // zeros, then the number; both in one array, as only one is in use at a time
-	newest                 int64  // the number of the newest datagram opened; −1 before any
+	sealNonce, openNonce   []byte     // zeros, then the number; both in one array, as only one is in use at a time
+	newest                 int64      // the number of the newest datagram opened; −1 before any
 	opened                 AckTracker // which datagrams were opened: the replay window
 	header                 uint8      // length of the header, which stays readable
 	sealOverhead, overhead uint8      // how many bytes sealing adds to a datagram of ours, of the peer's
