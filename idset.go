@@ -2,9 +2,11 @@ package ackbits
 
 import "math/bits"
 
-// idSet is a set of event ids that lie within nearSpan of each other.
+// A set of event ids: a container, which knows nothing of what the ids stand for.
+
+// idSet is a set of event ids that lie within one window of 256 ids.
 type idSet struct {
-	n     int
+	n     int // how many ids it has
 	words [nearSpan / 64]uint64
 }
 
@@ -22,7 +24,8 @@ func (s *idSet) remove(id uint16) {
 	*word &^= 1 << (id % 64)
 }
 
-// lowest returns the first id of a set that is not empty, from base on.
+// lowest returns the lowest id, counted from base, where the window begins. The set must
+// not be empty.
 func (s *idSet) lowest(base uint16) (id uint16) {
 	at := base % nearSpan / 64
 	if w := s.words[at] >> (base % 64); w != 0 {
