@@ -223,7 +223,7 @@ func BenchmarkFullWindow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.clock.Advance(time.Millisecond)
-		for range nearSpan {
+		for range eventWindow {
 			p.a.Send(event)
 		}
 		for datagram := range p.a.Due(p.buf) {

@@ -143,7 +143,7 @@ const (
 
 	// maxBacklog keeps the number of ids in use below 65,536, including those of
 	// events that were delivered while an older one was not (P-5.2.5).
-	maxBacklog = 1<<16 - 2*nearSpan
+	maxBacklog = 1<<16 - 2*eventWindow
 )
 
 // complete replaces zeros by the defaults and checks the values.

@@ -7,28 +7,28 @@ import "math/bits"
 // sender's side of the window is in outbox.go.
 
 const (
-	// nearSpan is the window that senders keep to, in ids, and the receiver's window
+	// eventWindow is the window that senders keep to, in ids, and the receiver's window
 	// with Ordered. Smaller, and fewer events fit into a round trip; larger, and
 	// peers that keep to 256 would refuse them.
-	nearSpan = 256
-	// farSpan is the receiver's window without Ordered. It is for a peer that counts
+	eventWindow = 256
+	// maxEventWindow is the receiver's window without Ordered. It is for a peer that counts
 	// 256 undelivered events instead of keeping to a window (P-17.1.6). Smaller, and
 	// under load so many of that peer's datagrams would be refused that its session
 	// ends; larger, and a copy that was delayed past a wrap of the ids could be taken
 	// for a new event.
-	farSpan = 4096
+	maxEventWindow = 4096
 )
 
 // idWindow records which event ids were received.
 //
 // Invariant: base is the oldest id not received, and for each id of base …
-// base+span−1, bit id (modulo the number of bits) is set exactly when that id was
+// base+size−1, bit id (modulo the number of bits) is set exactly when that id was
 // received.
 type idWindow struct {
 	base uint16
-	span uint16
-	near [nearSpan / 64]uint64
-	far  []uint64 // farSpan bits, in place of near from the first id on that needs them
+	size uint16 // of the window, in ids
+	near [eventWindow / 64]uint64
+	far  []uint64 // maxEventWindow bits, in place of near from the first id on that needs them
 }
 
 // idState is what an event id means to the receiver.
@@ -57,9 +57,9 @@ func (w *idWindow) judge(id uint16) idState {
 		return idNew
 	case ahead > 1<<15:
 		return idKnown
-	case ahead >= w.span:
+	case ahead >= w.size:
 		return idOutside
-	case w.far == nil && ahead >= nearSpan:
+	case w.far == nil && ahead >= eventWindow:
 		return idNew
 	}
 	if w.received(id) {
@@ -88,8 +88,8 @@ func (w *idWindow) accept(id uint16) (isNew bool) {
 	if w.judge(id) != idNew {
 		return false
 	}
-	if w.far == nil && id-w.base >= nearSpan {
-		far := make([]uint64, farSpan/64)
+	if w.far == nil && id-w.base >= eventWindow {
+		far := make([]uint64, maxEventWindow/64)
 		w.widen(far)
 		w.far = far
 	}
@@ -113,12 +113,12 @@ func (w *idWindow) advance() {
 	}
 }
 
-// widen copies the bits of near to far, which has farSpan bits, all zero. An id has
+// widen copies the bits of near to far, which has maxEventWindow bits, all zero. An id has
 // different places in the two, so the bits are copied one by one.
 func (w *idWindow) widen(far []uint64) {
-	for ahead := range uint16(nearSpan) {
-		if id := w.base + ahead; w.near[id>>6&(nearSpan/64-1)]>>(id&63)&1 != 0 {
-			far[id>>6&(farSpan/64-1)] |= 1 << (id & 63)
+	for ahead := range uint16(eventWindow) {
+		if id := w.base + ahead; w.near[id>>6&(eventWindow/64-1)]>>(id&63)&1 != 0 {
+			far[id>>6&(maxEventWindow/64-1)] |= 1 << (id & 63)
 		}
 	}
 }
@@ -128,14 +128,14 @@ func (w *idWindow) narrow() {
 	if w.far == nil {
 		return
 	}
-	var near [nearSpan / 64]uint64
+	var near [eventWindow / 64]uint64
 	left := 0
 	for _, word := range w.far {
 		left += bits.OnesCount64(word)
 	}
-	for ahead := range uint16(nearSpan) {
-		if id := w.base + ahead; w.far[id>>6&(farSpan/64-1)]>>(id&63)&1 != 0 {
-			near[id>>6&(nearSpan/64-1)] |= 1 << (id & 63)
+	for ahead := range uint16(eventWindow) {
+		if id := w.base + ahead; w.far[id>>6&(maxEventWindow/64-1)]>>(id&63)&1 != 0 {
+			near[id>>6&(eventWindow/64-1)] |= 1 << (id & 63)
 			left--
 		}
 	}
@@ -149,10 +149,10 @@ func (w *idWindow) narrow() {
 // by no more than a list and the whole window. So only ids near the two edges of the
 // window must be judged one by one.
 func (w *idWindow) admits(events []Event) bool {
-	const slack = farSpan + maxListEvents
+	const slack = maxEventWindow + maxListEvents
 	for i := range events {
 		ahead := events[i].ID - w.base
-		if ahead >= w.span && ahead <= 1<<15+slack {
+		if ahead >= w.size && ahead <= 1<<15+slack {
 			return w.admitsOneByOne(events)
 		}
 	}
@@ -161,7 +161,7 @@ func (w *idWindow) admits(events []Event) bool {
 
 // admitsOneByOne is admits on a copy of the window.
 func (w *idWindow) admitsOneByOne(events []Event) bool {
-	var far [farSpan / 64]uint64
+	var far [maxEventWindow / 64]uint64
 	if w.far == nil {
 		w.widen(far[:])
 	} else {

@@ -145,7 +145,7 @@ func ExampleSession_Close() {
 			server.Close()
 			closed = true
 		}
-		for datagram := range server.Due(buf) { // from Close on, three farewells
+		for datagram := range server.Due(buf) { // after Close, three Disconnects
 			if lose {
 				lose = false
 				continue

@@ -19,18 +19,18 @@ type liveness struct {
 	sentAt  int64 // when we last sent a datagram of any type, or the start
 	heardAt int64 // when the peer's last Newest or Late datagram arrived, or the start
 
-	draining bool  // Shutdown was called: leave once nothing is in flight,
-	leaveBy  int64 // and at this time at the latest
-	leaving  bool  // Close was called, or draining is over
-	leftAt   int64
-	farewell int // how many Disconnects are still to be sent
+	draining    bool  // Shutdown was called: leave once nothing is in flight,
+	leaveBy     int64 // and at this time at the latest
+	leaving     bool  // Close was called, or draining is over
+	leftAt      int64
+	disconnects int // how many Disconnects are still to be sent
 }
 
-// farewells is how many Disconnects a leaving peer sends in a row, since they are not
-// retransmitted (P-8.4.5). With three, at 10 % of independent loss, the peer of one
-// session in a thousand has to wait for its timeout. Fewer leave more of them to it;
-// more are datagrams for nothing.
-const farewells = 3
+// disconnectCopies is how many Disconnects a leaving peer sends in a row, since they are
+// not retransmitted (P-8.4.5). With three, at 10 % of independent loss, the peer of one
+// session in a thousand has to wait for its timeout. Fewer, and more of them have to;
+// more cost datagrams for little.
+const disconnectCopies = 3
 
 func (l *liveness) init(cfg *Config) {
 	l.timeout = int64(cfg.Timeout)
@@ -59,9 +59,10 @@ func (l *liveness) drain(now int64, patience time.Duration) {
 // drained reports whether the wait is over, given how many events are in flight.
 func (l *liveness) drained(inFlight int) bool { return l.draining && inFlight == 0 }
 
-// leave begins to leave: from now on only the Disconnects remain to be sent.
+// leave begins to leave: only events that were never sent, and then the Disconnects,
+// remain to be sent (P-8.4.2).
 func (l *liveness) leave(now int64) {
-	l.draining, l.leaving, l.leftAt, l.farewell = false, true, now, farewells
+	l.draining, l.leaving, l.leftAt, l.disconnects = false, true, now, disconnectCopies
 }
 
 // closing reports whether the application has closed the session, so that it may send

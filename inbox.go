@@ -22,9 +22,9 @@ type inbox struct {
 
 func (b *inbox) init(ordered bool) {
 	b.ordered = ordered
-	b.ids.span = farSpan
+	b.ids.size = maxEventWindow
 	if ordered { // so no more than 255 wait (P-9.1.2)
-		b.ids.span = nearSpan
+		b.ids.size = eventWindow
 	}
 }
 

@@ -18,8 +18,8 @@ func TestEventZeroBeforeEvent65535(t *testing.T) {
 	b.ids.base = 65535
 	for _, id := range []uint16{0, 65535} {
 		require.True(t, b.ids.admits(eventsOf(id)))
-		require.Equal(t, eventsOf(id), takeAll(&b, id))
-		require.Empty(t, takeAll(&b, id))
+		require.Equal(t, eventsOf(id), acceptAll(&b, id))
+		require.Empty(t, acceptAll(&b, id))
 	}
 	require.Equal(t, uint16(1), b.ids.base)
 }
@@ -28,13 +28,13 @@ func TestEventZeroIsHandedOver(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
 		b.init(ordered)
-		require.Equal(t, eventsOf(0), takeAll(&b, 0))
-		require.Empty(t, takeAll(&b, 0))
+		require.Equal(t, eventsOf(0), acceptAll(&b, 0))
+		require.Empty(t, acceptAll(&b, 0))
 	}
 }
 
-// takeAll takes in a list of empty events.
-func takeAll(b *inbox, ids ...uint16) []Event {
+// acceptAll takes in a list of empty events.
+func acceptAll(b *inbox, ids ...uint16) []Event {
 	out, _ := b.accept(eventsOf(ids...))
 	return out
 }
@@ -163,12 +163,12 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	var b inbox
 	b.init(true)
 	b.parsed = make([]Event, 0, 64) // as the codec leaves it
-	takeAll(&b, 3, 2, 1)
+	acceptAll(&b, 3, 2, 1)
 	b.trim(false, 0)
 	b.trim(false, 0)
 	require.NotNil(t, b.reorder, "events wait")
 	b.parsed = make([]Event, 0, 1)
-	require.Len(t, takeAll(&b, 0), 4)
+	require.Len(t, acceptAll(&b, 0), 4)
 	b.trim(false, 0) // the busy period ends
 	b.trim(false, 0) // and a quiet one
 	b.trim(false, 0) // and another
@@ -320,7 +320,7 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 func TestTrimNarrowsTheWindow(t *testing.T) {
 	var b inbox
 	b.init(false)
-	takeAll(&b, 300)
+	acceptAll(&b, 300)
 	b.trim(true, 0)
 	require.NotNil(t, b.ids.far, "300 is beyond the near window")
 	b.ids.insertRange(0, 300)

@@ -34,7 +34,7 @@ func TestHalfTheNumbersEndASession(t *testing.T) {
 			})
 		}
 	}
-	t.Run("farewell", func(t *testing.T) {
+	t.Run("leaving", func(t *testing.T) {
 		p := solo(t, Config{})
 		fill(p, 1<<15-3)
 		p.s.Close()

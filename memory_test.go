@@ -122,7 +122,7 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 		for range 3 { // resent, too
 			for _, c := range all {
 				for _, s := range []*Session{c.a, c.b} {
-					for range nearSpan - s.InFlight() {
+					for range eventWindow - s.InFlight() {
 						_, err := s.Send(event[:])
 						require.NoError(t, err)
 					}

@@ -16,7 +16,7 @@ type reorder struct {
 	waiting int // how many events wait
 	live    int // how many bytes they have
 	bytes   arena.Arena
-	places  [nearSpan]place // in bytes, by id
+	places  [eventWindow]place // in bytes, by id
 	// The ids in the order of arrival. Those before the window were released, so the
 	// bytes in use begin at the first id that is not before it.
 	order      ring.Ring[uint16]
@@ -49,7 +49,7 @@ func (r *reorder) keep(e Event, base uint16) {
 		r.move(max(size, ring.Ceil(need+need/2), min(2*size, trim.ModestBytes)), base)
 		start, _ = r.bytes.Put(e.Data) // which fits, as the new arena has all free bytes in one piece
 	}
-	r.places[e.ID%nearSpan] = place{uint32(start), uint16(len(e.Data))}
+	r.places[e.ID%eventWindow] = place{uint32(start), uint16(len(e.Data))}
 	if r.end-r.first == int64(len(r.order)) {
 		r.order = r.order.Resized(max(2*len(r.order), minEvents), r.first, r.end)
 	}
@@ -63,7 +63,7 @@ func (r *reorder) keep(e Event, base uint16) {
 // release returns the bytes of an event that need not wait any longer. They are valid
 // until reclaim.
 func (r *reorder) release(id uint16) []byte {
-	p := r.places[id%nearSpan]
+	p := r.places[id%eventWindow]
 	r.waiting--
 	r.live -= int(p.size)
 	return r.bytes.Piece(p.start, p.size)
@@ -75,7 +75,7 @@ func (r *reorder) reclaim(base uint16) {
 		r.first++
 	}
 	if r.first < r.end {
-		r.bytes.FreeBefore(r.places[*r.order.At(r.first)%nearSpan].start)
+		r.bytes.FreeBefore(r.places[*r.order.At(r.first)%eventWindow].start)
 	} else {
 		r.bytes.FreeAll()
 	}
@@ -91,7 +91,7 @@ func (r *reorder) move(size int, base uint16) {
 		if newer(base, id) {
 			continue
 		}
-		p := &r.places[id%nearSpan]
+		p := &r.places[id%eventWindow]
 		start, _ := moved.Put(r.bytes.Piece(p.start, p.size))
 		p.start = uint32(start)
 		*r.order.At(kept) = id

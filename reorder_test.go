@@ -168,7 +168,7 @@ func TestReorderIsAMap(t *testing.T) {
 		contents := map[uint16]string{}
 		t.Repeat(map[string]func(*rapid.T){
 			"keep": func(t *rapid.T) {
-				id := base + rapid.Uint16Range(1, nearSpan-1).Draw(t, "ahead")
+				id := base + rapid.Uint16Range(1, eventWindow-1).Draw(t, "ahead")
 				if model[id] != nil {
 					return
 				}
@@ -200,12 +200,12 @@ func TestReorderIsAMap(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.Equal(t, len(model), r.waiting)
-				require.LessOrEqual(t, len(r.order), 2*nearSpan)
+				require.LessOrEqual(t, len(r.order), 2*eventWindow)
 				for _, e := range released {
 					require.Equal(t, contents[e.ID], string(e.Data))
 				}
 				for id, want := range model {
-					p := r.places[id%nearSpan]
+					p := r.places[id%eventWindow]
 					require.Equal(t, string(want), string(r.bytes.Piece(p.start, p.size)))
 				}
 			},

@@ -770,7 +770,7 @@ func TestScarIncomingTrafficPutsOffTheEnd(t *testing.T) {
 			h, _, err := ParseHeader(out)
 			require.NoError(t, err)
 			said = append(said, h.Type)
-			if h.Type == TypeEvent || len(said) == 4 { // the other farewells are lost
+			if h.Type == TypeEvent || len(said) == 4 { // the other Disconnects are lost
 				s.hand(1, out)
 			}
 		}

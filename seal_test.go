@@ -386,7 +386,7 @@ func TestKeyIsExhausted(t *testing.T) {
 			a.sendFails(ErrKeyExhausted)
 		})
 	}
-	t.Run("farewell", func(t *testing.T) {
+	t.Run("leaving", func(t *testing.T) {
 		a, _ := sealedDuo(t, Config{})
 		c := &a.s.channel
 		c.sender.log.first, c.sender.log.open, c.sender.log.count, c.sender.log.top = 1<<28-2, 1<<28-2, 1<<28-2, 1<<28-3

@@ -55,7 +55,7 @@ func TestSameStoryFromEveryStart(t *testing.T) {
 	})
 }
 
-// --- 5.2, the sender: a span, not a count
+// --- 5.2, the sender: a window, not a count
 
 // Fault: a straggler outside the id window is lost in silence (18.8 of docs/protocol.md).
 // P-5.2.2.
@@ -110,7 +110,7 @@ func TestListHoldsAtMost255Events(t *testing.T) {
 		}
 		for list() > 0 {
 		}
-		for range nearSpan - early {
+		for range eventWindow - early {
 			c.Send(nil)
 		}
 		clock.Advance(100 * ms)
@@ -129,7 +129,7 @@ func TestOnlyIdsBelowOldestUndeliveredPlus256AreSent(t *testing.T) {
 	}
 	require.Len(t, ids, 256)
 	require.EqualValues(t, 255, ids[255])
-	p.ack(1, 0) // datagram 1 carried id 255 alone: the span does not move
+	p.ack(1, 0) // datagram 1 carried id 255 alone: the window does not move
 	p.wantNothing()
 	p.ack(0, 0)
 	p.wantInFlight(744)

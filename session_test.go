@@ -993,7 +993,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
 		drop(a.emit(TypeInput))
-		a.send("farewell")
+		a.send("last words")
 		a.s.Close()
 		a.wantAlive()
 		a.wantDeadline(0)
@@ -1012,7 +1012,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 		a.wantNothing()
 		a.wantErr(ErrClosed)
 		a.wantInFlight(1) // nobody has acknowledged it
-		b.wantEvents("farewell")
+		b.wantEvents("last words")
 		b.deliver(left[1])
 		b.wantErr(ErrPeerLeft)
 		drop(left...)
@@ -1056,7 +1056,7 @@ func TestCloseStopsResendsHeartbeatTimeoutAndStall(t *testing.T) {
 
 // From Close on there is no resend, not even in the company of fresh events.
 // P-8.4.3.
-func TestFarewellCarriesFreshEventsOnly(t *testing.T) {
+func TestLeavingCarriesFreshEventsOnly(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("resend")
 	p.wantEventsOut(0)
@@ -1085,7 +1085,7 @@ func b2i(b bool) int {
 }
 
 // P-8.4.2.
-func TestFarewellSendsOnlyEventsInsideTheSpan(t *testing.T) {
+func TestLeavingSendsOnlyEventsInsideTheWindow(t *testing.T) {
 	p := solo(t, Config{Backlog: 400})
 	p.sendN(600, 0)
 	p.s.Close()
@@ -1521,7 +1521,7 @@ func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
 
 // --- long runs
 
-// The 15 s of play that a span is for, through a storm.
+// The 15 s of play that a window must last, over a bad link.
 func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, ordered := range []bool{false, true} {

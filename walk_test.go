@@ -312,7 +312,7 @@ func (w *walk) follow(i int, out []byte) {
 	for _, event := range p.list {
 		k := m.base + int(wrapped(int64(event.ID)-m.firstEvent-int64(m.base), 1<<16))
 		if k >= len(m.events) || k >= m.base+256 || m.events[k].delivered {
-			w.fatalf("event %d is sent, which is delivered, outside the span or unknown", event.ID)
+			w.fatalf("event %d is sent, which is delivered, outside the window or unknown", event.ID)
 		}
 		if k <= before {
 			w.fatalf("event %d is not after the one before it", event.ID)
@@ -570,7 +570,7 @@ func (w *walk) undelivered(i int) {
 func (w *walk) bounded(i int, s *Session) {
 	c := &s.channel
 	if len(c.sender.log.stamps) > maxRememberedSent || len(c.sender.outcomes.ring) > maxOutcomes ||
-		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+nearSpan) || waitingIn(&c.receiver.inbox) > nearSpan-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*nearSpan {
+		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+eventWindow) || waitingIn(&c.receiver.inbox) > eventWindow-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*eventWindow {
 		w.fatalf("I5: memory of %d is not bounded", i)
 	}
 }

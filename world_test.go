@@ -598,7 +598,7 @@ func TestModelJudgesLikeTheCode(t *testing.T) {
 				model.take(z, number)
 			}
 		}
-		window, inbox := idWindow{base: uint16(start), span: uint16(z.window)}, modelInbox{base: start}
+		window, inbox := idWindow{base: uint16(start), size: uint16(z.window)}, modelInbox{base: start}
 		for range r.IntN(400) {
 			id := uint16(inbox.base) + uint16(r.IntN(40)*r.IntN(8))
 			v, number := inbox.judge(z, int64(id))
