@@ -29,7 +29,7 @@ func (g gallery) accept(h ackbits.Header, payload []byte) error {
 		return ackbits.ErrWithhold // sound, but of no use: do not acknowledge it
 	}
 	g[payload[0]] = baseline + int(payload[2])
-	return nil // this datagram is now acknowledged and handed over
+	return nil // this datagram is now acknowledged and delivered
 }
 
 // A client decodes delta snapshots in Accept. The baseline of one was lost, so it

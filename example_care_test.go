@@ -130,7 +130,7 @@ func ExampleSession_AppendDue() {
 	// AppendDue first: ackbits: timeout
 }
 
-// Drain before Close. After it nothing is resent, so an event that was lost stays
+// Drain before Close. After it nothing is retransmitted, so an event that was lost stays
 // lost: wait until InFlight is 0 first.
 func ExampleSession_Close() {
 	clock := new(ackbits.ManualClock)
@@ -202,7 +202,7 @@ func ExampleSession_Room() {
 }
 
 // What to turn on when both peers are this library. With Bundle an event rides in
-// a datagram that goes anyway, here a snapshot; with Adaptive it is resent, and
+// a datagram that goes anyway, here a snapshot; with Adaptive it is retransmitted, and
 // sent ahead of loss, as the link at hand needs.
 func ExampleConfig_adaptive() {
 	clock := new(ackbits.ManualClock)

@@ -51,7 +51,7 @@ func ownDue(c *ackbits.ReliableChannel) (datagrams [][]byte) {
 }
 
 // Reliable events under a header of nine bytes. The first datagram is lost; after
-// the resend a burst comes in whose acknowledgement must not wait.
+// the retransmission a burst comes in whose acknowledgement must not wait.
 func ExampleReliableChannel() {
 	clock := new(ackbits.ManualClock)
 	clock.Set(time.Date(2026, 6, 17, 12, 0, 0, 0, time.UTC))

@@ -57,7 +57,7 @@ func (p *player) onEvent(event []byte) { fmt.Printf("%s hears: %s\n", p.name, ev
 func (p *player) onState(state []byte) { fmt.Printf("%s sees: %s\n", p.name, state) }
 
 // Two players at 20 turns a second. The datagram with Anna's event is lost; Ben
-// hears it after the resend, and once. The states need no resend: the next
+// hears it after the retransmission, and once. The states need no retransmission: the next
 // turn's replaces them.
 func Example() {
 	clock := new(ackbits.ManualClock) // leave Config.Clock nil for the system's

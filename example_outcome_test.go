@@ -8,7 +8,7 @@ import (
 )
 
 // A server sends only what has changed since a baseline, the newest snapshot that
-// it knows the client to have. The verdicts tell which one that is: a lost
+// it knows the client to have. The outcomes tell which one that is: a lost
 // snapshot is never built on, and is not sent again either.
 func ExampleSession_NextOutcome_baseline() {
 	clock := new(ackbits.ManualClock)
@@ -21,7 +21,7 @@ func ExampleSession_NextOutcome_baseline() {
 		panic(err)
 	}
 
-	sent := map[uint16]int{} // the world in each snapshot that has no verdict yet
+	sent := map[uint16]int{} // the world in each snapshot that has no outcome yet
 	baseline, baselineSeq, hasBaseline := 0, uint16(0), false
 	for tick, world := range []int{100, 103, 104, 110, 115} {
 		for o, ok := server.NextOutcome(); ok; o, ok = server.NextOutcome() {
@@ -61,7 +61,7 @@ func ExampleSession_NextOutcome_baseline() {
 	// snapshot 4: snapshot 3 +5
 }
 
-// An event is resent as it was. Where only the newest content matters, send a
+// An event is retransmitted as it was. Where only the newest content matters, send a
 // datagram instead and compose it anew when it is lost: that costs no more, and
 // what is sent is never out of date.
 func ExampleSession_NextOutcome_resend() {
@@ -69,7 +69,7 @@ func ExampleSession_NextOutcome_resend() {
 	player, err := ackbits.NewSession(ackbits.Config{
 		Clock:     clock,
 		Outcomes:  true,
-		LossDelay: 200 * time.Millisecond, // a verdict soon; reordering may then look like loss
+		LossDelay: 200 * time.Millisecond, // an outcome soon; reordering may then look like loss
 	})
 	if err != nil {
 		panic(err)

@@ -33,7 +33,7 @@ func TestEventZeroIsHandedOver(t *testing.T) {
 	}
 }
 
-// acceptAll takes in a list of empty events.
+// acceptAll accepts a list of empty events.
 func acceptAll(b *inbox, ids ...uint16) []Event {
 	out, _ := b.accept(eventsOf(ids...))
 	return out
@@ -143,7 +143,7 @@ func TestOrderedInboxIsAMapAndACounter(t *testing.T) {
 			require.True(t, b.ids.admits(events))
 			out, gotFresh := b.accept(events)
 			if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
-				b.trim(true, 0) // what was handed over stays valid
+				b.trim(true, 0) // what was delivered stays valid
 			}
 			require.Equal(t, fresh, gotFresh)
 			require.Equal(t, len(waiting), waitingIn(&b))
@@ -176,7 +176,7 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	require.Zero(t, cap(b.parsed))
 }
 
-// What was handed over makes room at the next datagram, without a trim.
+// What was delivered makes room at the next datagram, without a trim.
 func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
 	var b inbox
 	b.init(true)

@@ -180,7 +180,7 @@ func TestDeadlineSaturates(t *testing.T) {
 	p.send("x")
 	drop(p.flush()...)
 	p.hear(TypeHeartbeat)
-	require.Greater(t, at(p), time.Minute, "resend, stall, timeout, heartbeat")
+	require.Greater(t, at(p), time.Minute, "retransmission, stall, timeout, heartbeat")
 	p.wantNothing()
 	p.sleep(20 * time.Hour)
 	p.wantNothing()

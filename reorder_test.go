@@ -124,9 +124,9 @@ func TestReorderGrows(t *testing.T) {
 
 // The room of what was released is found when it is needed, even behind an event that
 // waits for long.
-func TestRoomBehindAStragglerIsFound(t *testing.T) {
+func TestRoomBehindAnOldEventIsFound(t *testing.T) {
 	r := newReorder()
-	r.keep(Event{255, []byte("straggler")}, 0)
+	r.keep(Event{255, []byte("old event")}, 0)
 	for id := uint16(1); id < 255; id++ {
 		r.keep(Event{id, make([]byte, 50)}, id-1)
 		r.release(id)
@@ -134,7 +134,7 @@ func TestRoomBehindAStragglerIsFound(t *testing.T) {
 	}
 	require.Equal(t, trim.ModestBytes, r.bytes.Size(), "then room is found by keeping only what waits")
 	require.LessOrEqual(t, len(r.order), 128)
-	require.Equal(t, "straggler", string(r.release(255)))
+	require.Equal(t, "old event", string(r.release(255)))
 	require.Zero(t, r.waiting)
 }
 

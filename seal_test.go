@@ -208,31 +208,31 @@ func (p *actor) flushOne(d time.Duration) *packet {
 	return out[0]
 }
 
-// Each datagram is taken in at most once: what was taken in, withheld or refused
+// Each datagram is accepted at most once: what was accepted, withheld or refused
 // does not come again, whenever it is replayed.
 // P-11.2.2, P-11.3.1, P-11.3.3.
 func TestReplaysAreRefused(t *testing.T) {
-	verdict := error(nil)
-	a, b := sealedDuo(t, Config{Accept: func(Header, []byte) error { return verdict }})
+	outcome := error(nil)
+	a, b := sealedDuo(t, Config{Accept: func(Header, []byte) error { return outcome }})
 	var past [][]byte
 	for n := range 65_536 + 300 {
 		switch n % 50 {
 		case 0:
-			verdict = ErrWithhold
+			outcome = ErrWithhold
 		case 1:
-			verdict = errAcceptance
+			outcome = errAcceptance
 		default:
-			verdict = nil
+			outcome = nil
 		}
 		out, _, err := a.s.AppendDatagram(nil, TypeInput, []byte{byte(n)})
 		require.NoError(t, err)
 		past = append(past, slices.Clone(out))
-		if err := b.hand(out); verdict == errAcceptance {
+		if err := b.hand(out); outcome == errAcceptance {
 			require.ErrorIs(t, err, errAcceptance)
 		} else {
 			require.NoError(t, err)
 		}
-		verdict = nil
+		outcome = nil
 		for _, back := range []int{0, 1, 32, 63, 64, 65, 66, 200, 32767, 32768, 32769, 65535} {
 			if back > n || n%256 != 0 && n%50 > 1 {
 				continue
