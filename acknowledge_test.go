@@ -476,4 +476,4 @@ func TestSharedClockStampsArrivals(t *testing.T) {
 	require.Equal(t, 50*ms, p.s.RTT())
 }
 
-// --- ReliableChannel: the same machine without bytes, tokens and timers
+// --- ReliableChannel: the same protocol without bytes, tokens and timers

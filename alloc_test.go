@@ -272,7 +272,7 @@ func TestMalformedListMakesNoRoom(t *testing.T) {
 }
 
 // What must be remembered of datagrams sent depends on the rate, the outcomes and
-// the losses. The log keeps room for it; it is not given back at every trim only to
+// the losses. The log keeps room for it; it is not freed at every trim only to
 // be taken again.
 func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 	for _, tc := range []struct {

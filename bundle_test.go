@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Input with the two events of 18.1 of docs/protocol.md ahead of it.
+// An Input with the two events of 18.1 of docs/protocol.md before its payload.
 var goldenBundle = append(append([]byte{3}, goldenList...), 0x11, 0x22)
 
 // P-10.1.3.

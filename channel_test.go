@@ -94,7 +94,7 @@ func TestAppendDueEventsFindsRetransmissionsByItself(t *testing.T) {
 	}
 }
 
-func TestDatagramThatHasItsFateCarriesNothingMore(t *testing.T) {
+func TestDatagramThatHasItsOutcomeCarriesNothingMore(t *testing.T) {
 	c, clock := newChannel(t, Config{})
 	acked, _ := c.NextHeader(TypeEvent)
 	lost, _ := c.NextHeader(TypeEvent)

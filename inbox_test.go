@@ -24,7 +24,7 @@ func TestEventZeroBeforeEvent65535(t *testing.T) {
 	require.Equal(t, uint16(1), b.ids.base)
 }
 
-func TestEventZeroIsHandedOver(t *testing.T) {
+func TestEventZeroIsDelivered(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
 		b.init(ordered)
@@ -40,7 +40,7 @@ func acceptAll(b *inbox, ids ...uint16) []Event {
 }
 
 // P-5.3.3.
-func TestInboxHandsOverEachEventOnce(t *testing.T) {
+func TestInboxDeliversEachEventOnce(t *testing.T) {
 	var b inbox
 	b.init(false)
 	out, fresh := b.accept(eventsOf(3, 0, 3, 1, 0))
@@ -159,7 +159,7 @@ func TestOrderedInboxIsAMapAndACounter(t *testing.T) {
 	})
 }
 
-func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
+func TestTrimFreesWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	var b inbox
 	b.init(true)
 	b.parsed = make([]Event, 0, 64) // as the codec leaves it
@@ -190,7 +190,7 @@ func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
 
 // A quiet session holds on neither to the caller's buffers nor to copies of events,
 // but not before another datagram came: until then the caller may look at them.
-func TestInboxLetsGoOfEvents(t *testing.T) {
+func TestInboxReleasesEvents(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		c, clock := newChannel(t, Config{Ordered: ordered})
 		c.Receive(Header{Type: TypeEvent, Ack: nothingYet}, eventList(Event{1, []byte("one")}, Event{2, []byte("two")}))
@@ -220,7 +220,7 @@ func TestInboxLetsGoOfEvents(t *testing.T) {
 }
 
 // Where the lists have the least room, too.
-func TestInboxLetsGoOfASingleEvent(t *testing.T) {
+func TestInboxReleasesASingleEvent(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
 		b.init(ordered)
@@ -253,7 +253,7 @@ func TestInboxHoldsOnToTheLastListOnly(t *testing.T) {
 	require.Equal(t, make([]Event, 2), b.out[1:3])
 }
 
-func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
+func TestRoomForWhatIsDeliveredInOrderIsFreed(t *testing.T) {
 	var b inbox
 	b.init(true)
 	for id := uint16(255); id > 0; id-- { // one a datagram

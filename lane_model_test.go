@@ -249,7 +249,7 @@ func (p *lanePair) next(i, most int) bool {
 	return ok
 }
 
-// arrive hands packet k, if there is one, to end i; a copy stays on the way if
+// arrive gives packet k, if there is one, to end i; a copy stays on the way if
 // keep is set.
 func (p *lanePair) arrive(i, k int, keep bool) {
 	e := p.ends[i]

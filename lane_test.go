@@ -516,7 +516,7 @@ func TestLaneStallCountsFromTheLastMoveOfTheQueue(t *testing.T) {
 	require.ErrorIs(t, l.Err(), ErrStalled)
 }
 
-func TestLaneAnAckHandedInAfterAPausePreventsTheStall(t *testing.T) {
+func TestLaneAnAckReceivedAfterAPausePreventsTheStall(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(2)
 	l.due()

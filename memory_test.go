@@ -154,7 +154,7 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 	})
 }
 
-// What was delivered is let go of, and so are the caller's buffers: 255 large events,
+// What was delivered is released, and so are the caller's buffers: 255 large events,
 // one a datagram, each in memory of its own, of which the first is lost and comes
 // last.
 func TestQuietSessionHoldsOnToNothing(t *testing.T) {

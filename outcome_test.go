@@ -177,7 +177,7 @@ func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 }
 
 // P-4.2.6.
-func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
+func TestDatagramIsRememberedUntilItHasItsOutcome(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true, LossDelay: time.Hour})
 		p.send("x")
@@ -291,7 +291,7 @@ func TestDeadlineDoesNotIncludeOutcomes(t *testing.T) {
 
 // I2: one outcome per sequence, against a model, from every start.
 // P-7.2.1.
-func TestEveryDatagramGetsOneFate(t *testing.T) {
+func TestEveryDatagramGetsOneOutcome(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := solo(rt, Config{Wide: rapid.Bool().Draw(rt, "wide"), Outcomes: true, Timeout: time.Hour})
 		start := rapid.SampledFrom(edges).Draw(rt, "start")

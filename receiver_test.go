@@ -90,7 +90,7 @@ func TestDatagramOfKnownEventsIsAcknowledged(t *testing.T) {
 }
 
 // Fault: a duplicate filter that is too short.
-func TestOldCopyIsNotHandedOverAgain(t *testing.T) {
+func TestOldCopyIsNotDeliveredAgain(t *testing.T) {
 	a, b := duo(t, Config{})
 	var copies []*packet
 	for range 5 {
@@ -146,10 +146,10 @@ func TestReceiverJudgesIdsByTheOldestItMisses(t *testing.T) {
 	}
 }
 
-// Only Newest and Late datagrams hand anything over, and a Stale one's events
-// come again.
+// Only Newest and Late datagrams deliver anything; the events of a Stale one
+// are retransmitted.
 // P-2.3.4, P-5.3.4.
-func TestStaleAndDuplicateDatagramsHandNothingOver(t *testing.T) {
+func TestStaleAndDuplicateDatagramsDeliverNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
 		p.foreign = 200

@@ -48,7 +48,7 @@ func TestReorderNeedsNoMoreThanWhatWaits(t *testing.T) {
 	require.LessOrEqual(t, r.bytes.Size(), 256)
 }
 
-// Its room halves once a minute; when nothing of it is left, all is given back.
+// Its room halves once a minute; when nothing of it is left, all is freed.
 func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	r := newReorder()
 	for id := uint16(1); id < 200; id++ {

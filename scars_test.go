@@ -532,7 +532,7 @@ func TestScarArrivedIsReportedAsMissing(t *testing.T) {
 
 // ValveSoftware/GameNetworkingSockets#20: a packet that the network doubled had
 // its unreliable message delivered twice.
-func TestScarDoubledDatagramIsHandedOverTwice(t *testing.T) {
+func TestScarDoubledDatagramIsDeliveredTwice(t *testing.T) {
 	s := newScar(t, Config{})
 	first, second := s.app(0, 1), s.app(0, 2)
 	require.NotNil(t, s.hand(1, first).Payload)

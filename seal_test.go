@@ -73,7 +73,7 @@ func (p *actor) emitSealed(t Type, payload string) *packet {
 	return k
 }
 
-// refuseSealed hands a datagram over that must be refused as forged or replayed:
+// refuseSealed passes a datagram to Receive that must be refused as forged or replayed:
 // beside the refusal and its kind, nothing may have changed.
 func (p *actor) refuseSealed(reason error, datagram []byte) {
 	p.tb.Helper()
@@ -187,7 +187,7 @@ func TestSealedOrderOfChecks(t *testing.T) {
 	}
 }
 
-// hand hands a datagram in and returns the error.
+// hand passes a datagram to Receive and returns the error.
 func (p *actor) hand(datagram []byte) error {
 	_, err := p.s.Receive(slices.Clone(datagram))
 	return err

@@ -283,7 +283,7 @@ func TestOldestIsTheHighestBit(t *testing.T) {
 	}
 }
 
-// Memory is given back every few seconds, but not that of a datagram whose late
+// Memory is freed every few seconds, but not that of a datagram whose late
 // acknowledgement would still deliver an event.
 func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 	p := solo(t, Config{LossDelay: ms, ResendDelay: time.Hour})
@@ -299,7 +299,7 @@ func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 }
 
 // However long outcomes take.
-func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
+func TestTrimFreesTheLogWhateverLossDelay(t *testing.T) {
 	p := solo(t, Config{LossDelay: time.Hour, Timeout: 2 * time.Hour, Outcomes: true})
 	for range 300 { // not acknowledged at once: more is remembered
 		p.emit(TypeInput)
@@ -323,9 +323,9 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 	p.wantNoOutcome()
 }
 
-// What was in flight in a busy moment is given back, wherever that ends between
+// The memory of what was in flight in a busy moment is freed, wherever that ends between
 // two trims.
-func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
+func TestDeepLogIsFreedWithinTenSecondsOfQuiet(t *testing.T) {
 	const roundTrip = 1500 // ms
 	for phase := range 30 {
 		c, clock := newChannel(t, Config{LossDelay: 3 * time.Second})
@@ -350,7 +350,7 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 
 // An outage leaves nothing behind when less is sent by then, or only heartbeats, however
 // many.
-func TestLogOfAnOutageIsGivenBack(t *testing.T) {
+func TestLogOfAnOutageIsFreed(t *testing.T) {
 	for _, tc := range []struct {
 		kind        Type
 		every, time int // ms

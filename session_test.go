@@ -490,7 +490,7 @@ func TestInvalidDatagramsDoNotKeepASessionAlive(t *testing.T) {
 
 // Only AppendDue finds the timeout: what was waiting is received first.
 // P-6.1.4.
-func TestDatagramHandedInLateRevivesTheSession(t *testing.T) {
+func TestDatagramReceivedLateRevivesTheSession(t *testing.T) {
 	p := solo(t, Config{})
 	p.sleep(6 * time.Second)
 	p.send("still takes events")

@@ -414,7 +414,7 @@ func (w *walk) unchanged(before, after *Session) {
 }
 
 // arrive passes the k-th flight to end i, and keeps it on its way if it is to
-// come again.
+// are retransmitted.
 func (w *walk) arrive(i, k int, again bool) {
 	e := w.ends[i]
 	if len(e.flights) == 0 {
@@ -933,7 +933,7 @@ func TestWalk(t *testing.T) {
 }
 
 // TestLongWalk walks further than rapid does, where sessions have a past: ids
-// that wrap, windows that have slid, memory that was given back.
+// that wrap, windows that have slid, memory that was freed.
 func TestLongWalk(t *testing.T) {
 	walks, steps := 6, 400
 	if testing.Short() {
