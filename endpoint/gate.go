@@ -89,7 +89,7 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 // a new peer: make its session before anything of it arrives.
 func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte, a *Admission) {
 	now := g.time.read()
-	if k, ok := handshakeKind(datagram); !ok || k != kindHello {
+	if k, _ := handshakeKind(datagram); k != kindHello {
 		g.stats.Malformed++
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte
 // Confirm tells that a datagram of a session opened: the client has the Accept,
 // which is not repeated any more.
 func (g *Gate) Confirm(token uint64) {
-	if c := g.memory.byToken[token]; c != nil && c.standing == admitted {
+	if c := g.memory.byToken[token]; c != nil {
 		c.standing, c.answer = confirmed, nil
 	}
 }

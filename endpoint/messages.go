@@ -74,7 +74,7 @@ func formOf(wide bool) byte {
 }
 
 // handshakeKind returns the kind of a datagram that is a message of the
-// handshake.
+// handshake; 0, which is none, if it is not.
 func handshakeKind(datagram []byte) (k kind, ok bool) {
 	if len(datagram) < 2 || datagram[0] != format {
 		return 0, false

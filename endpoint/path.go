@@ -105,8 +105,7 @@ func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 // Answer takes in a reply to a Probe, and reports whether the peer has moved by
 // it: Addr is another then (P-13.4.1, P-13.4.3).
 func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
-	k, ok := handshakeKind(datagram)
-	if !ok || k != kindProbeReply {
+	if k, _ := handshakeKind(datagram); k != kindProbeReply {
 		return false
 	}
 	token, code, err := parseCode(datagram)
@@ -124,8 +123,7 @@ func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
 // ProbeReply returns the token of a session to whose Probe a datagram is the reply.
 // It is not ok for every other datagram.
 func ProbeReply(datagram []byte) (token uint64, ok bool) {
-	k, ok := handshakeKind(datagram)
-	if !ok || k != kindProbeReply {
+	if k, _ := handshakeKind(datagram); k != kindProbeReply {
 		return 0, false
 	}
 	token, _, err := parseCode(datagram)

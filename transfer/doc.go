@@ -41,8 +41,8 @@
 //
 // [Outgoing] and [Incoming] tell how far a file is and how it ended. Err of the sender
 // is io.EOF once the receiver has said that all is stored and has the right digest: only
-// then may the source go. Keep the session until then; [Transfers.Idle] tells when
-// nothing more has to be said. After a session that was lost, the receiver hands what
+// then may the source go. Keep the session until then, Close and Shutdown end
+// transfers, too; [Transfers.Idle] tells when nothing more has to be said. After a session that was lost, the receiver hands what
 // [Incoming.Have] said to [Config].Resume, and what it has is not sent again.
 //
 // # Which delivery for what

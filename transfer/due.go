@@ -14,7 +14,7 @@ import (
 func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		until := t.time.read()
-		if t.session.Err() != nil {
+		if t.ended() != nil {
 			return
 		}
 		if t.answers >= deafAnswers && !t.outcomes {
@@ -99,10 +99,19 @@ func (t *Transfers) more() bool {
 func (t *Transfers) datagram(dst, payload []byte) (out []byte, number int64, ok bool) {
 	out, seq, err := t.session.AppendDatagram(dst, t.cfg.Type, payload)
 	if err != nil {
+		t.closed = err
 		return dst, 0, false
 	}
 	t.number += int64(seq - uint16(t.number))
 	return out, t.number, true
+}
+
+// ended returns the reason for which nothing can be sent any more.
+func (t *Transfers) ended() error {
+	if err := t.session.Err(); err != nil {
+		return err
+	}
+	return t.closed
 }
 
 // chunkAt returns when the next chunk may go.
@@ -182,7 +191,7 @@ func (t *Transfers) tidy() {
 // call; any call may change it. It is not ok when there is nothing to do, or the
 // session has ended.
 func (t *Transfers) Deadline() (time.Time, bool) {
-	if t.session.Err() != nil {
+	if t.ended() != nil {
 		return time.Time{}, false
 	}
 	at := int64(math.MaxInt64)

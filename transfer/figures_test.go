@@ -86,6 +86,12 @@ var rows = []row{
 	{name: "100 Mbit, queue of 1.3 ms", link: link(100*mbit, 16*kib, 0), down: []int{16 * mib}, repeats: 1.3},
 	{name: "10 Mbit, 5 % reordered by 20 ms", link: after(link(10*mbit, 128*kib, 0), func(l *simnet.Config) { l.Reorder, l.ReorderDelay = 0.05, 20*ms }), down: []int{8 * mib}, share: 0.75},
 	{name: "10 Mbit, 5 % lost", link: link(10*mbit, 128*kib, 0.05), down: []int{8 * mib}, worse: tick, share: 0.75, repeats: 1.1},
+	{name: "10 Mbit, 20 % lost", link: link(10*mbit, 128*kib, 0.2), down: []int{2 * mib}, share: 0.4, repeats: 1.1},
+	{name: "10 Mbit, 5 % lost in bursts", link: after(link(10*mbit, 128*kib, 0), func(l *simnet.Config) {
+		l.Burst = simnet.Burst{MeanGood: 1120 * ms, MeanBad: 80 * ms, LossBad: 0.75}
+	}), down: []int{4 * mib}, share: 0.7},
+	{name: "10 Mbit, nothing waits", link: link(10*mbit, -1, 0), down: []int{mib}, share: 0.5, repeats: 1.3},
+	{name: "10 Mbit, 20 ms of jitter", link: after(link(10*mbit, 128*kib, 0), func(l *simnet.Config) { l.Jitter = 20 * ms }), down: []int{4 * mib}, share: 0.25},
 	{name: "4 Mbit, two sessions", link: link(4*mbit, 64*kib, 0), down: []int{4 * mib}, twin: true, worse: 75 * ms, share: 0.75},
 	{name: "4, 1, then 4 Mbit", link: link(4*mbit, 64*kib, 0), down: []int{4 * mib}, change: []simnet.Config{link(mbit, 64*kib, 0), link(4*mbit, 64*kib, 0)}, within: 16 * time.Second},
 	{name: "4 Mbit, path longer by 50 ms", link: link(4*mbit, 64*kib, 0), down: []int{8 * mib}, change: []simnet.Config{after(link(4*mbit, 64*kib, 0), delay(80*ms))}, worse: tick, share: 0.75},

@@ -181,47 +181,10 @@ type game struct {
 func (g *game) start(t testing.TB) {
 	clock := new(ackbits.ManualClock)
 	clock.Set(time.Unix(1000, 0))
-	newPeer := func(name string, rate, twin int) *peer {
-		p := &peer{name: name, stateRate: rate, out: make([]byte, 0, ackbits.MaxDatagramSize), onTicks: strings.Contains(g.onTicks, name), idle: g.idle}
-		cfg := g.session
-		p.token = g.seed + uint64(twin)<<32
-		cfg.Clock, cfg.Outcomes, cfg.Token = clock, !g.deaf, p.token
-		if p.onTicks {
-			cfg.PollInterval = time.Second / 60
-		}
-		cfg.Accept = func(h ackbits.Header, payload []byte) error {
-			if h.Type == testType {
-				return p.transfers.Receive(payload)
-			}
-			return nil
-		}
-		var err error
-		p.session, err = ackbits.NewSession(cfg)
-		require.NoError(t, err)
-		p.transfers, err = New(p.session, Config{
-			Type: testType, Clock: clock, PollInterval: cfg.PollInterval, MaxRate: g.maxRate,
-			Accept: func(o Offer) (Sink, error) {
-				if g.accept != nil {
-					return g.accept(p, o)
-				}
-				m := new(memory)
-				p.sinks = append(p.sinks, m)
-				return m, nil
-			},
-			Resume: func(o Offer) []byte {
-				if g.resume != nil {
-					return g.resume(p, o)
-				}
-				return nil
-			},
-		})
-		require.NoError(t, err)
-		return p
-	}
 	var hosts [2]host
 	rng := rand.New(rand.NewPCG(g.seed, 77))
 	for i := range 1 + g.twins {
-		a, b := newPeer("a", 60, i), newPeer("b", 20, i)
+		a, b := g.newPeer(t, clock, "a", 60, i), g.newPeer(t, clock, "b", 20, i)
 		a.other, b.other = b, a
 		hosts[0], hosts[1] = append(hosts[0], a), append(hosts[1], b)
 	}
@@ -238,6 +201,45 @@ func (g *game) start(t testing.TB) {
 	if g.twins > 0 {
 		g.a2, g.b2 = hosts[0][1], hosts[1][1]
 	}
+}
+
+// newPeer makes one peer.
+func (g *game) newPeer(t testing.TB, clock ackbits.Clock, name string, rate, twin int) *peer {
+	p := &peer{name: name, stateRate: rate, out: make([]byte, 0, ackbits.MaxDatagramSize), onTicks: strings.Contains(g.onTicks, name), idle: g.idle}
+	cfg := g.session
+	p.token = g.seed + uint64(twin)<<32
+	cfg.Clock, cfg.Outcomes, cfg.Token = clock, !g.deaf, p.token
+	if p.onTicks {
+		cfg.PollInterval = time.Second / 60
+	}
+	cfg.Accept = func(h ackbits.Header, payload []byte) error {
+		if h.Type == testType {
+			return p.transfers.Receive(payload)
+		}
+		return nil
+	}
+	var err error
+	p.session, err = ackbits.NewSession(cfg)
+	require.NoError(t, err)
+	p.transfers, err = New(p.session, Config{
+		Type: testType, Clock: clock, PollInterval: cfg.PollInterval, MaxRate: g.maxRate,
+		Accept: func(o Offer) (Sink, error) {
+			if g.accept != nil {
+				return g.accept(p, o)
+			}
+			m := new(memory)
+			p.sinks = append(p.sinks, m)
+			return m, nil
+		},
+		Resume: func(o Offer) []byte {
+			if g.resume != nil {
+				return g.resume(p, o)
+			}
+			return nil
+		},
+	})
+	require.NoError(t, err)
+	return p
 }
 
 // host is one end of the link, with a session or more.

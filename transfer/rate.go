@@ -37,9 +37,10 @@ const (
 	slack = 2 * millisecond
 
 	// A loss that is not the path's usual one is a queue that is too short for delay to
-	// show: by more than lossLimit thousandths, over a round of lossChunks at least.
+	// show: by more than lossLimit thousandths, over a round of lossChunks at least. Fewer
+	// chunks, or a lower limit, take chance for it; more let the losses last.
 	lossLimit  = 125
-	lossChunks = 16
+	lossChunks = 64
 
 	// longestPause is the most that is waited after a cut, and leastShare what the rate
 	// may be divided by at most: what is measured may be wrong. Shorter, or less, lets a

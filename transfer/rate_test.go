@@ -150,6 +150,9 @@ func TestUsualLossesDoNotCount(t *testing.T) {
 	before := r.bytes
 	round(100)
 	require.Equal(t, before/4, r.bytes, "a quarter at least")
+	before = r.bytes
+	r.count(got, gone, chunks+100, now+second)
+	require.Equal(t, before, r.bytes, "nothing is known of these")
 }
 
 func TestTheSizeOfChunksFollowsTheRate(t *testing.T) {

@@ -63,6 +63,7 @@ type Transfers struct {
 	flight flight
 	rate   rate
 	number int64 // of the latest datagram of ours; the session's sequence is its low 16 bits
+	closed error // what the session said when it took no more datagrams, before its end
 	answer answer
 
 	outcomes bool // one was handed in
@@ -125,7 +126,7 @@ func (t *Transfers) SendDigest(name []byte, source io.ReaderAt, size int64, dige
 }
 
 func (t *Transfers) add(name []byte, source io.ReaderAt, size int64) (*Outgoing, error) {
-	if err := t.session.Err(); err != nil {
+	if err := t.ended(); err != nil {
 		return nil, err
 	}
 	if len(name) > maxText {
@@ -205,6 +206,9 @@ func (t *Transfers) offered(offer *Offer) error {
 	err := ErrRefused
 	if t.cfg.Accept != nil {
 		in.sink, err = t.cfg.Accept(in.offer)
+		if err == nil && in.sink == nil {
+			err = ErrRefused
+		}
 	}
 	if err != nil {
 		in.seen = true

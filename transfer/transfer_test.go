@@ -103,12 +103,14 @@ func TestRefusal(t *testing.T) {
 	}
 	require.Empty(t, g.a.transfers.incoming)
 
-	g = &game{seed: 1}
-	g.start(t)
-	g.a.transfers.cfg.Accept = nil
-	o = sendFile(t, g.b, content(1, 1000))
-	require.True(t, g.run(time.Minute, o))
-	require.ErrorIs(t, o.Err(), ErrRefused)
+	for _, accept := range []func(Offer) (Sink, error){nil, func(Offer) (Sink, error) { return nil, nil }} {
+		g = &game{seed: 1}
+		g.start(t)
+		g.a.transfers.cfg.Accept = accept
+		o = sendFile(t, g.b, content(1, 1000))
+		require.True(t, g.run(time.Minute, o))
+		require.ErrorIs(t, o.Err(), ErrRefused)
+	}
 }
 
 func TestCancelAtEitherEndAtAnyTime(t *testing.T) {
@@ -269,6 +271,39 @@ func TestTheEndOfTheSessionEndsTransfers(t *testing.T) {
 			ends++
 		}
 		require.Equal(t, 1, ends)
+	}
+}
+
+// A session that is to leave takes no more datagrams, though it goes on for a while.
+func TestShutdownEndsTransfers(t *testing.T) {
+	for _, shutdown := range []bool{true, false} {
+		g := &game{seed: 1}
+		g.up.Delay, g.down.Delay = 30*ms, 30*ms
+		g.up.Rate, g.down.Rate = 100_000, 100_000
+		g.start(t)
+		up, down := sendFile(t, g.a, content(1, 1<<20)), sendFile(t, g.b, content(2, 1<<20))
+		g.pair.Run(2 * time.Second)
+		g.pair.At(g.pair.Now(), func() {
+			_, err := g.b.session.Send([]byte("an event, which Shutdown waits for"))
+			require.NoError(t, err)
+			if shutdown {
+				g.b.session.Shutdown(3 * time.Second)
+			} else {
+				g.b.session.Close()
+			}
+		})
+		if g.pair.Run(g.pair.Now() + 40*ms); shutdown {
+			require.NoError(t, g.b.session.Err(), "it waits for the event")
+		}
+		require.Equal(t, ackbits.ErrClosed, down.Err())
+		done, _ := down.Progress()
+		g.pair.Run(10 * time.Second)
+		again, _ := down.Progress()
+		require.LessOrEqual(t, again-done, int64(50_000), "but for what was in flight")
+		require.Equal(t, ackbits.ErrClosed, down.Err())
+		require.Equal(t, ackbits.ErrPeerLeft, up.Err())
+		_, ok := g.b.transfers.Deadline()
+		require.False(t, ok)
 	}
 }
 

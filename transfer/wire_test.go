@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"go/build"
@@ -138,6 +139,44 @@ func TestVectors(t *testing.T) {
 	got, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Equal(t, want, strings.ReplaceAll(string(got), "\r\n", "\n"))
+}
+
+func TestTheLongestMessages(t *testing.T) {
+	for k, longest := range map[kind]int{
+		kindAccept: offerSize, kindRefuse: 3 + maxText, kindStop: 3 + maxText, kindDecline: 3 + maxText,
+		kindChunk: chunkHeader + 2*unit, kindAsk: chunkHeader + 2*unit,
+	} {
+		payload := append([]byte{byte(k)}, make([]byte, longest)...)
+		_, err := parse(payload[:longest])
+		require.NoError(t, err, k)
+		_, err = parse(payload)
+		require.Equal(t, ErrMessage, err, k)
+	}
+	require.Len(t, text(errors.New(strings.Repeat("x", 300))), maxText)
+	require.Equal(t, strings.Repeat("x", maxText-1), string(text(errors.New(strings.Repeat("x", maxText-1)+"é"))), "no half letters")
+	require.Equal(t, "transfer: refused: a\uFFFDb", withReason(ErrRefused, []byte("a\xffb")).Error())
+}
+
+// A word is said again after the patience, each time twice as long, at once if it was
+// lost, and no more once it is acknowledged.
+func TestWordsAreRepeated(t *testing.T) {
+	w := word{kind: kindDone}
+	for i, wait := range []int64{100, 200, 400, 800, 1600, 2000, 2000} {
+		now := int64(i) * second
+		w.sent(int64(i), now, 100*msec)
+		require.Equal(t, now+wait*msec, w.at)
+	}
+	w.outcome(5, true, 7*second)
+	require.Equal(t, kindDone, w.kind, "not the latest")
+	w.outcome(6, false, 7*second)
+	require.Equal(t, 7*second, w.at)
+	w.outcome(6, false, 8*second)
+	require.Equal(t, 7*second, w.at)
+	w.outcome(6, true, 8*second)
+	require.Zero(t, w)
+	w = word{kind: kindDone}
+	w.outcome(0, true, second)
+	require.Equal(t, kindDone, w.kind, "it was not sent yet")
 }
 
 // A sealed session, wide headers, and datagrams in which one unit fits, or none.

@@ -64,7 +64,7 @@ func (x *transfer) progress() (done, size int64) { return x.done, x.offer.Size }
 
 func (x *transfer) reason() error {
 	if x.err == nil {
-		return x.t.session.Err()
+		return x.t.ended()
 	}
 	return x.err
 }

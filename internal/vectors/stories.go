@@ -97,7 +97,10 @@ func badDatagrams(p *peer, wide bool) (bad [][]byte) {
 	for n := range len(good) {
 		bad = append(bad, good[:n])
 	}
-	bad = append(bad, p.by(input, 1, none, 0, filled(1200, 0)...)[:1201])
+	large := p.by(input, 1, none, 0, filled(1200, 0)...)[:1201]
+	other := bytes.Clone(large) // oversize comes before format
+	other[0] = 0xFF
+	bad = append(bad, large, other)
 	for _, format := range []byte{0x00, 0x04, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x80, 0xFF} {
 		if format == good[0] {
 			continue
@@ -363,6 +366,11 @@ func window(w *world) {
 	lists.receive(lists.by(event, 1, none, 0, ids(2, 258)...)) // 1 is missing
 	lists.receive(lists.by(event, 1, none, 0, ids(258, 1)...))
 	lists.receive(lists.by(event, 1, none, 0, ids(1, 258)...))
+
+	far := w.enter("and past what was received before", config(ackbits.Config{}))
+	far.hear(event, none, 0, ids(1, 300)...)
+	far.receive(far.by(event, 1, none, 0, ids(0, 4098)...))
+	far.receive(far.by(event, 1, none, 0, ids(0, 4097)...))
 }
 
 // ordered hands events over by id.
@@ -417,6 +425,7 @@ func bundle(w *world) {
 	q.receive(q.by(wrapped, 1, none, 0, append([]byte{byte(connect)}, ids(2)...)...))
 	q.receive(q.by(wrapped, 1, none, 0, append([]byte{byte(connect)}, ids(3)...)...)) // a duplicate: nothing
 	q.receive(q.by(wrapped, 3, none, 0, append([]byte{16}, ids(9999)...)...))
+	q.receive(q.by(wrapped, 4, none, 0, append(append([]byte{byte(input)}, ids(3)...), filled(1175, 9)...)...)) // 1200 bytes
 	q.send([]byte("own datagram"))
 	q.append(input)
 	q.flush()

@@ -40,6 +40,24 @@ func times(w *world) {
 		}
 	}
 
+	set := w.enter("a clock that is set back counts as no time", config(ackbits.Config{}))
+	w.wait(2000 * ms)
+	set.append(input)
+	w.wait(30 * ms)
+	set.send([]byte("a"))
+	set.flush() // the next heartbeat is due in 50 ms
+	w.wait(-20 * ms)
+	set.flush()
+	set.sleep()
+	w.wait(-1000 * ms)
+	set.flush()
+	set.sleep()
+	w.wait(1000 * ms)
+
+	odd := w.enter("half of an odd tick is rounded up", config(ackbits.Config{PollInterval: 49*ms + 1}))
+	odd.sleep()
+	odd.sleep()
+
 	s := w.enter("the oldest event stalls, though datagrams arrive", config(ackbits.Config{StallTimeout: 250 * ms, ResendDelay: 120 * ms}))
 	s.send([]byte("a"))
 	w.wait(5 * ms)
@@ -151,6 +169,13 @@ func leaving(w *world) {
 	patience.sleep()
 	patience.flush()
 
+	longer := w.enter("a second call does not lengthen it", config(ackbits.Config{}))
+	longer.send([]byte("a"))
+	longer.flush()
+	longer.shutdown(40 * ms)
+	longer.shutdown(time.Second)
+	longer.sleep()
+
 	tie := w.enter("where patience and timeout meet, patience wins", config(ackbits.Config{Timeout: 200 * ms}))
 	tie.send([]byte("a"))
 	tie.flush()
@@ -199,6 +224,17 @@ func outcomes(w *world) {
 	p.flush()
 	p.hear(beat, 6, 0) // late, and still delivers the event
 	p.outcomes()
+
+	kept := w.enter("lost with an event: remembered for 6 s, however much is sent", config(ackbits.Config{ResendDelay: time.Hour, StallTimeout: -1}))
+	kept.send([]byte("late"))
+	kept.flush()
+	kept.burst(400, input)
+	w.wait(3000 * ms)
+	kept.burst(400, input)
+	kept.hear(beat, none, 0)
+	w.wait(3000*ms - 1)
+	kept.append(input)
+	kept.hear(beat, 0, 0)
 
 	many := w.enter("the queue holds 1024", config(ackbits.Config{Outcomes: true, LossDelay: 100 * ms}))
 	many.burst(1030, input)

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A link is one direction of a network: what goes in comes out later, in another
+// order, twice or not at all.
+type link struct {
+	rng           *rand.Rand
+	loss, double  float64
+	delay, jitter time.Duration
+	held          []held // by due
+}
+
+type held struct {
+	due      time.Time
+	datagram []byte
+}
+
+func (l *link) put(datagram []byte, now time.Time) {
+	if l.rng.Float64() < l.loss {
+		return
+	}
+	l.hold(datagram, now)
+	if l.rng.Float64() < l.double {
+		l.hold(datagram, now)
+	}
+}
+
+func (l *link) hold(datagram []byte, now time.Time) {
+	due := now.Add(l.delay + time.Duration(l.rng.Int64N(int64(l.jitter)+1)))
+	at, _ := slices.BinarySearchFunc(l.held, due, func(h held, t time.Time) int {
+		if h.due.After(t) {
+			return 1
+		}
+		return -1
+	})
+	l.held = slices.Insert(l.held, at, held{due, slices.Clone(datagram)})
+}
+
+// take returns the next datagram that has arrived.
+func (l *link) take(now time.Time) (datagram []byte, ok bool) {
+	if len(l.held) == 0 || l.held[0].due.After(now) {
+		return nil, false
+	}
+	datagram = l.held[0].datagram
+	l.held = l.held[1:]
+	return datagram, true
+}
+
+// mend makes it a good link.
+func (l *link) mend() { l.loss, l.double = 0, 0 }

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/ackbits/ackbits"
+)
+
+const (
+	token = 0x1122334455667788
+	tick  = 15 * time.Millisecond
+	poll  = time.Millisecond       // of the loop, which moves the link too
+	good  = 500 * time.Millisecond // how long the link is a good one before this side leaves
+)
+
+type options struct {
+	sealed, wide, bundle, adaptive bool
+	events, port                   int
+	seed                           uint64
+	loss, double                   float64
+	delay, jitter                  time.Duration
+}
+
+// A peer is this library's side, with the link in front of it.
+type peer struct {
+	conn     *net.UDPConn
+	cfg      ackbits.Config
+	other    netip.AddrPort // of the command, once it sent something
+	session  *ackbits.Session
+	in, out  link
+	inbox    chan arrived
+	events   int
+	sent     int    // events
+	received int    // events; in order, so it is also the next one to come
+	counter  uint32 // of our state
+	latest   uint32 // of theirs
+	states   int    // of theirs
+}
+
+type arrived struct {
+	from     netip.AddrPort
+	datagram []byte
+}
+
+func newPeer(o options, conn *net.UDPConn) (*peer, error) {
+	cfg := ackbits.Config{Token: token, Wide: o.wide, Ordered: true, Bundle: o.bundle, Adaptive: o.adaptive}
+	if o.sealed {
+		var err error
+		if cfg.Seal, err = testKey(0x00); err != nil {
+			return nil, err
+		}
+		if cfg.Open, err = testKey(0x10); err != nil {
+			return nil, err
+		}
+	}
+	direction := func(stream uint64) link {
+		return link{rng: rand.New(rand.NewPCG(o.seed, stream)), loss: o.loss, double: o.double, delay: o.delay, jitter: o.jitter}
+	}
+	return &peer{conn: conn, cfg: cfg, in: direction(1), out: direction(2), inbox: make(chan arrived, 1024), events: o.events}, nil
+}
+
+// testKey returns AES-128-GCM with the key first, first + 1, …
+func testKey(first byte) (cipher.AEAD, error) {
+	key := make([]byte, 16)
+	for i := range key {
+		key[i] = first + byte(i)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// play runs the session to its end.
+func (p *peer) play(deadline time.Time) error {
+	go p.read()
+	if err := p.begin(deadline); err != nil {
+		return err
+	}
+	began := time.Now()
+	next := began      // tick
+	var done time.Time // when everything had arrived, both ways
+	for now := began; p.session.Err() == nil; now = time.Now() {
+		if now.After(deadline) {
+			return fmt.Errorf("not done in time: %s", p)
+		}
+		if err := p.takeIn(now); err != nil {
+			return err
+		}
+		if !now.Before(next) {
+			next = now.Add(tick)
+			if err := p.tick(now); err != nil {
+				return err
+			}
+		}
+		p.flush(now)
+		switch all := p.received == p.events && p.sent == p.events && p.session.InFlight() == 0; {
+		case all && done.IsZero():
+			done = now
+			p.in.mend()
+			p.out.mend()
+		case all && now.Sub(done) >= good:
+			p.session.Close()
+			p.flush(now)
+		}
+		p.pass(now)
+		p.wait(poll)
+	}
+	p.drain()
+	if err := p.session.Err(); !errors.Is(err, ackbits.ErrClosed) {
+		return fmt.Errorf("%w: %s", err, p)
+	}
+	if p.states == 0 {
+		return errors.New("no Input came")
+	}
+	stats := p.session.Stats()
+	log.Printf("done in %v: %s; %d of %d datagrams of this side lost", done.Sub(began).Round(time.Millisecond), p, stats.Lost, stats.DatagramsSent)
+	return nil
+}
+
+// begin waits for the command's first datagram, with which the session begins.
+func (p *peer) begin(deadline time.Time) (err error) {
+	select {
+	case a := <-p.inbox:
+		p.other = a.from
+		p.in.put(a.datagram, time.Now())
+		p.session, err = ackbits.NewSession(p.cfg)
+		return err
+	case <-time.After(time.Until(deadline)):
+		return errors.New("nobody sent anything")
+	}
+}
+
+// read hands over what the socket gets, until it is closed.
+func (p *peer) read() {
+	buf := make([]byte, 2048)
+	for {
+		n, from, err := p.conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil { // else the other side's port is closed, which the session will find
+			p.inbox <- arrived{from, bytes.Clone(buf[:n])}
+		}
+	}
+}
+
+// wait puts what comes within d on the link.
+func (p *peer) wait(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case a := <-p.inbox:
+			if a.from == p.other {
+				p.in.put(a.datagram, time.Now())
+			}
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// takeIn hands the session what has passed the link, and checks what it brings.
+func (p *peer) takeIn(now time.Time) error {
+	for p.session.Err() == nil {
+		datagram, ok := p.in.take(now)
+		if !ok {
+			break
+		}
+		in, err := p.session.Receive(datagram)
+		if err != nil && !errors.Is(err, ackbits.ErrReplayed) {
+			return fmt.Errorf("a datagram of %d bytes was refused: %w", len(datagram), err)
+		}
+		for _, e := range in.Events {
+			if want := event(p.received); p.received == p.events || !bytes.Equal(e.Data, want) {
+				return fmt.Errorf("event %d is %x", p.received, e.Data)
+			}
+			p.received++
+		}
+		if in.Latest {
+			if in.Type != ackbits.TypeInput || len(in.Payload) < 4 {
+				return fmt.Errorf("a datagram of type %v with %d bytes", in.Type, len(in.Payload))
+			}
+			counter := binary.LittleEndian.Uint32(in.Payload)
+			if p.states > 0 && counter <= p.latest {
+				return fmt.Errorf("state %d came as the latest after %d", counter, p.latest)
+			}
+			p.latest = counter
+			p.states++
+		}
+		p.flush(now)
+	}
+	return nil
+}
+
+// tick sends the events for which there is room, and the state.
+func (p *peer) tick(now time.Time) error {
+	for p.sent < p.events && p.session.Room() > 0 {
+		if _, err := p.session.Send(event(p.sent)); err != nil {
+			return err
+		}
+		p.sent++
+	}
+	p.counter++
+	state := binary.LittleEndian.AppendUint32(nil, p.counter)
+	state = append(state, make([]byte, 60)...)
+	datagram, _, err := p.session.AppendDatagram(nil, ackbits.TypeSnapshot, state)
+	if err == nil {
+		p.out.put(datagram, now)
+	}
+	return err
+}
+
+// event returns the bytes of event i.
+func event(i int) []byte {
+	data := binary.LittleEndian.AppendUint32(nil, uint32(i))
+	return append(data, bytes.Repeat([]byte{byte(i)}, i%64)...)
+}
+
+// flush puts what is due on the link.
+func (p *peer) flush(now time.Time) {
+	for datagram := range p.session.Due(nil) {
+		p.out.put(datagram, now)
+	}
+}
+
+// pass writes what has passed the link. What the socket refuses is lost.
+func (p *peer) pass(now time.Time) {
+	for {
+		datagram, ok := p.out.take(now)
+		if !ok {
+			return
+		}
+		_, _ = p.conn.WriteToUDPAddrPort(datagram, p.other)
+	}
+}
+
+// drain lets the last datagrams pass.
+func (p *peer) drain() {
+	for len(p.out.held) > 0 {
+		p.pass(time.Now())
+		p.wait(poll)
+	}
+}
+
+func (p *peer) String() string {
+	return fmt.Sprintf("%d of %d events received, %d sent, %d in flight, %d datagrams of state received", p.received, p.events, p.sent, p.session.InFlight(), p.states)
+}
