@@ -84,6 +84,13 @@ func Inline(svg []byte, title, description string) string {
 	return string(bytes.ReplaceAll(svg, []byte("font-weight:normal;"), nil))
 }
 
+// Decoration returns a drawing that says nothing which the text beside it does not,
+// for a page that has the Style.
+func Decoration(svg []byte) string {
+	svg = svg[max(bytes.Index(svg, []byte("<svg")), 0):]
+	return string(opening.ReplaceAll(svg, []byte(`<svg aria-hidden="true" width="$1" height="$2" viewBox="0 0 $1 $2" xmlns="http://www.w3.org/2000/svg">`)))
+}
+
 // File returns a chart that stands alone.
 func File(svg []byte, title, description string) []byte {
 	inline := Inline(svg, title, description)
