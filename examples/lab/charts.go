@@ -95,7 +95,7 @@ const chartWidth = 430
 func svg(height vg.Length, legend []legendEntry, plots ...*plot.Plot) ([]byte, error) {
 	const line = 19
 	rows := (len(legend) + 1) / 2
-	strip := vg.Length(line * rows)
+	strip := vg.Length(line*rows) + 6*vg.Length(min(rows, 1))
 	canvas := vgsvg.New(chartWidth, height*vg.Length(len(plots))+strip)
 	all := draw.New(canvas)
 	column := make([][]*plot.Plot, len(plots))
@@ -107,7 +107,7 @@ func svg(height vg.Length, legend []legendEntry, plots ...*plot.Plot) ([]byte, e
 		plots[i].Draw(row[0])
 	}
 	for i, entry := range legend {
-		at := vg.Point{X: 12 + vg.Length(i/rows)*chartWidth*0.56, Y: strip - vg.Length(i%rows)*line - line/2}
+		at := vg.Point{X: 12 + vg.Length(i/rows)*chartWidth*0.56, Y: strip - vg.Length(i%rows)*line - line/2 + 1}
 		entry.look.key(&all, at)
 		style := plots[0].X.Tick.Label
 		style.XAlign, style.YAlign = text.XLeft, text.YCenter

@@ -153,6 +153,7 @@ func label(p *plot.Plot, at plotter.XY, words string, offset vg.Point) error {
 		return err
 	}
 	l.TextStyle[0].Font.Size, l.TextStyle[0].Color, l.TextStyle[0].YAlign = 12, ink, text.YCenter
+	offset.Y = 3.5 // gonum sets labels half their height too low
 	l.Offset = offset
 	p.Add(l)
 	return nil
@@ -184,7 +185,7 @@ func fileAgeChart(over int, results []fileResult) (*plot.Plot, error) {
 	p := rows(fileLinks[over].name)
 	p.X.Label.Text = "p99 in ms: ● states, ■ events"
 	p.X.Scale = plot.LogScale{}
-	p.X.Tick.Marker = ticks(plain, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+	p.X.Tick.Marker = ticks(plain, 20, 100, 500, 2000, 10000)
 	low, high := 20., 100.
 	for k := range results {
 		y := float64(len(results) - 1 - k)

@@ -58,7 +58,7 @@ type load struct {
 
 func newTeller(traffic scenario.Traffic) *teller {
 	t := &teller{loads: [2]map[uint16]*load{{}, {}}}
-	for tick := range int(traffic.Duration * time.Duration(traffic.TickRate) / time.Second) {
+	for tick := range int(traffic.Duration*time.Duration(traffic.TickRate)/time.Second) + 1 { // the tick at the end counts
 		for range traffic.Events(tick) {
 			t.sends = append(t.sends, time.Duration(tick)*time.Second/time.Duration(traffic.TickRate))
 		}

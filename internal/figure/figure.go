@@ -26,7 +26,7 @@ var (
 	Ground = rgb(0xffffff, 0x161b22) // behind everything
 	Ink    = rgb(0x2b3036, 0xe6eaee) // letters
 	Rule   = rgb(0x8a929b, 0x7d8590) // axes
-	Faint  = rgb(0xe3e6ea, 0x30363d) // grid
+	Faint  = rgb(0xe3e6ea, 0x3a414a) // grid
 	Shade  = rgb(0xfbecea, 0x3a1f1f) // a time at which something is wrong
 	Bad    = rgb(0xc8322a, 0xff7b72)
 	Good   = rgb(0x0a7d54, 0x3fb98a)
@@ -88,7 +88,7 @@ func Inline(svg []byte, title, description string) string {
 // for a page that has the Style.
 func Decoration(svg []byte) string {
 	svg = svg[max(bytes.Index(svg, []byte("<svg")), 0):]
-	return string(opening.ReplaceAll(svg, []byte(`<svg aria-hidden="true" width="$1" height="$2" viewBox="0 0 $1 $2" xmlns="http://www.w3.org/2000/svg">`)))
+	return string(bytes.TrimSpace(opening.ReplaceAll(svg, []byte(`<svg aria-hidden="true" width="$1" height="$2" viewBox="0 0 $1 $2" xmlns="http://www.w3.org/2000/svg">`))))
 }
 
 // File returns a chart that stands alone.
