@@ -78,7 +78,9 @@ type Config struct {
 	// Adaptive replaces the fixed ResendDelay by loss detection. An event is
 	// retransmitted when datagrams sent after its last copy are acknowledged and that
 	// copy is not (fast retransmit), or after a timeout that follows the smoothed RTT.
-	// On a link that loses datagrams, new events also get proactive copies. It
+	// On a link that loses datagrams, new events also get proactive copies. Events
+	// keep to what the link carries: those that are more than it lets through wait,
+	// and go out spread over time, and proactive copies stop while a queue stands. It
 	// changes nothing on the wire and needs nothing of the peer.
 	Adaptive bool
 	// Bundle lets application datagrams carry events that are due (type 8), so that an

@@ -149,7 +149,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if s.exhausted() {
 		return dst, 0, s.channel.err
 	}
-	carries := s.bundle && t > TypeAccept // a server looks for a Connect from strangers (P-10.1.6)
+	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server looks for a Connect from strangers (P-10.1.6)
 	if carries {
 		s.channel.carrierSent(now)
 	}
@@ -239,7 +239,7 @@ func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
 		return dst, false
-	case s.live.disconnects == disconnectCopies && s.channel.sender.freshDue(now):
+	case s.live.disconnects == disconnectCopies && s.channel.sender.outbox.freshDue():
 		return s.appendEvents(dst, now), true
 	case s.live.disconnects > 0:
 		s.live.disconnects--
@@ -364,7 +364,7 @@ func (s *Session) Shutdown(patience time.Duration) {
 	s.channel.quietUntil = min(s.channel.quietUntil, s.live.leaveBy)
 }
 
-// leave begins the farewell, in which nothing is sent again (P-8.4.1, P-8.4.3).
+// leave begins to leave: nothing is retransmitted from here on (P-8.4.1, P-8.4.3).
 func (s *Session) leave(now int64) {
 	s.live.leave(now)
 	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
@@ -407,7 +407,7 @@ func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.pa
 func (s *Session) MaxPayload() int { return s.maxPayload }
 
 // MaxEvent returns how many bytes an event may have.
-func (s *Session) MaxEvent() int { return s.channel.sender.maxEvent }
+func (s *Session) MaxEvent() int { return int(s.channel.sender.maxEvent) }
 
 // InFlight returns how many events are not known to be delivered, those included
 // that were not sent yet. After the end it tells how many stayed so.

@@ -5,8 +5,8 @@ import "time"
 // The counters as the application sees them. Each half of the channel counts its own
 // and copies them here (receiver.snapshot, sender.snapshot).
 
-// Stats counts what a session or channel has done since its start. Undecided, RTT and
-// RTTVar are not counts: they describe the moment.
+// Stats counts what a session or channel has done since its start. Undecided and the
+// times at the end are not counts: they describe the moment.
 type Stats struct {
 	DatagramsSent     uint64
 	DatagramsReceived uint64 // valid ones, whatever their Arrival, but not withheld ones
@@ -43,6 +43,12 @@ type Stats struct {
 
 	RTT    time.Duration // smoothed round-trip time, RFC 6298's SRTT; 0 before the first sample
 	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
+	// MinRTT is the least round trip of the last 10 to 20 seconds; 0 before the
+	// first sample. QueueDelay is by how much the least of the newest eight lies
+	// above it: the queue that stands on the way. Where it stays above some 30 ms,
+	// more is sent than the link carries; send less state, and more again when it
+	// is gone.
+	MinRTT, QueueDelay time.Duration
 }
 
 // Add adds the counters of another session to s, for a server's totals. Of RTT and
@@ -72,4 +78,6 @@ func (s *Stats) Add(o Stats) {
 	s.EventsDuplicate += o.EventsDuplicate
 	s.RTT = max(s.RTT, o.RTT)
 	s.RTTVar = max(s.RTTVar, o.RTTVar)
+	s.MinRTT = max(s.MinRTT, o.MinRTT)
+	s.QueueDelay = max(s.QueueDelay, o.QueueDelay)
 }
