@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"os"
 	"path/filepath"
@@ -112,7 +113,10 @@ func TestSpecifications(t *testing.T) {
 func TestTell(t *testing.T) {
 	p, err := parsePolicy("fixed")
 	require.NoError(t, err)
-	s := tell(p, 1, link{"", brokenLink(0.2)}, short(30*time.Second), 0.99)
+	l := lab{seeds: []uint64{1}, duration: 30 * time.Second}
+	w1 := workload{"w1", scenario.W1}
+	s, ok := l.tell(p, link{"", brokenLink(0.2)}, w1, 0.99)
+	require.True(t, ok)
 	require.Greater(t, s.latency, 150*ms-1)
 	require.True(t, s.copies[0].lost)
 	first := slices.IndexFunc(s.copies, func(f flight) bool { return !f.lost })
@@ -123,7 +127,30 @@ func TestTell(t *testing.T) {
 		require.GreaterOrEqual(t, f.sent-s.copies[i].sent, 100*ms)
 		require.False(t, f.bundled)
 	}
-	require.Zero(t, tell(p, 1, link{"", brokenLink(0)}, scenario.Traffic{TickRate: 60, Duration: time.Second}, 0.99))
+	_, ok = l.tell(p, link{"", brokenLink(0)}, workload{traffic: scenario.Traffic{TickRate: 60}}, 0.99)
+	require.False(t, ok)
+}
+
+// What the report draws as the event at the p99 is the p99 of its table.
+func TestTheEventAtTheP99IsThatOfTheTable(t *testing.T) {
+	l := lab{seeds: []uint64{1, 2}, duration: 30 * time.Second}
+	for _, names := range [][3]string{
+		{"adaptive+bundle", "10%", "w1"}, {"fixed", "bursts", "w1"}, {"adaptive", "5%+dup=5%+jitter=10ms", "burst=50"}, {"fixed+bundle", "30%", "busy"},
+	} {
+		p, err := parsePolicy(names[0])
+		require.NoError(t, err)
+		over, err := parseLink(names[1])
+		require.NoError(t, err)
+		with, err := parseWorkload(names[2])
+		require.NoError(t, err)
+		l.policies, l.links, l.workloads = []policy{p}, []link{over}, []workload{with}
+		cell := l.run(t, func() {})[0][0][0]
+		for _, q := range []float64{0.5, 0.99, 0.999} {
+			s, ok := l.tell(p, over, with, q)
+			require.True(t, ok)
+			require.Equal(t, cell.quantile(q), s.latency, "%v %v", names, q)
+		}
+	}
 }
 
 func TestCopiesOverTime(t *testing.T) {
@@ -157,7 +184,15 @@ func TestRun(t *testing.T) {
 	for _, outside := range []string{"src=", "href=", "url(", "<script"} { // one file and no other
 		require.NotContains(t, string(page), outside)
 	}
-	require.Equal(t, 2*(1+2)+1+2, strings.Count(string(page), "<svg"))
+	require.Equal(t, 2*(2+2)+1+2, strings.Count(string(page), `<svg role="img"`))
+	require.Equal(t, 2*(2+2)+1+2, strings.Count(string(page), "<desc>"))
+	require.Contains(t, string(page), "prefers-color-scheme: dark")
+	for _, name := range []string{"ackbits adaptive+bundle", "ackbits fixed", "kcp"} { // one name, everywhere
+		text := html.UnescapeString(string(page))
+		require.Equal(t, 1, strings.Count(text, "</svg>"+name+"</li>"), name)
+		require.Equal(t, 2, strings.Count(text, "</svg>"+name+"</th>"), name)
+		require.Equal(t, 1, strings.Count(text, "<dt>"+name+"</dt>"), name)
+	}
 
 	picture, err := os.ReadFile(chart)
 	require.NoError(t, err)
@@ -179,12 +214,12 @@ func TestRun(t *testing.T) {
 func TestChartsOfNothing(t *testing.T) {
 	l := &lab{policies: []policy{{name: "p"}}, links: []link{{name: "l"}}}
 	cells := [][]outcome{{{sent: 10}}}
-	text, err := l.overview(cells, true)
+	picture, err := l.chart(cells)
 	require.NoError(t, err)
-	require.Contains(t, text, "<svg")
+	require.Contains(t, string(picture), "<svg")
 	p, err := tailChart(l, 0, cells[0], time.Second)
 	require.NoError(t, err)
-	_, err = svg(100, 100, p)
+	_, err = svg(100, nil, p)
 	require.NoError(t, err)
 	require.Equal(t, "–", number(never))
 	require.Equal(t, "20", steps(40, 3)[1].Label)
