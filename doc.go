@@ -181,7 +181,7 @@
 // can forge one, and Connect and Accept are the application's. Package endpoint
 // provides both, and proves addresses. No fragmentation: a datagram is at most 1200
 // bytes. No congestion control of state: the application chooses how much it sends,
-// and [Stats].QueueDelay tells when that is more than the link carries; with
-// [Config].Adaptive events keep to what is left of it. No concurrency: a session may
+// and [Stats].QueueDelay shows when that is more than the link carries. With
+// [Config].Adaptive, events use only what state leaves. No concurrency: a session may
 // be used by one goroutine at a time; different sessions share nothing.
 package ackbits

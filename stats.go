@@ -43,16 +43,15 @@ type Stats struct {
 
 	RTT    time.Duration // smoothed round-trip time, RFC 6298's SRTT; 0 before the first sample
 	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
-	// MinRTT is the least round trip of the last 10 to 20 seconds; 0 before the
-	// first sample. QueueDelay is by how much the least of the newest eight lies
-	// above it: the queue that stands on the way. Where it stays above some 30 ms,
-	// more is sent than the link carries; send less state, and more again when it
-	// is gone.
+	// MinRTT is the shortest round trip of the last 10 to 20 seconds; 0 before the first
+	// sample. QueueDelay is by how much the shortest of the newest eight exceeds it:
+	// the standing queue on the path. If it stays above some 30 ms, more is sent than
+	// the link carries: send less state until it is gone.
 	MinRTT, QueueDelay time.Duration
 }
 
-// Add adds the counters of another session to s, for a server's totals. Of RTT and
-// RTTVar it keeps the larger.
+// Add adds the counters of another session to s, for a server's totals. Of the times it
+// keeps the larger.
 func (s *Stats) Add(o Stats) {
 	s.DatagramsSent += o.DatagramsSent
 	s.DatagramsReceived += o.DatagramsReceived
