@@ -124,7 +124,7 @@ var attacks = []struct {
 			h.clock.Advance(20 * ms)
 		}
 	}},
-	{"acknowledges nothing, fates open for an hour, outcomes never fetched", Config{LossDelay: time.Hour, StallTimeout: -1, Outcomes: true}, 640 << 10, func(h *enemy) {
+	{"acknowledges nothing, outcomes open for an hour, outcomes never fetched", Config{LossDelay: time.Hour, StallTimeout: -1, Outcomes: true}, 640 << 10, func(h *enemy) {
 		for h.s.Err() == nil {
 			h.s.AppendDatagram(h.due[:0], TypeSnapshot, nil)
 			h.hand(TypeHeartbeat, nothingYet, 0, nil)

@@ -53,7 +53,7 @@ func (s *sender) init(cfg *Config) {
 	s.lossDelay = int64(cfg.LossDelay)
 	s.judgeAt = s.lossDelay
 	s.maxEvent = cfg.MaxEvent
-	s.maxUndelivered = nearSpan + cfg.Backlog
+	s.maxUndelivered = eventWindow + cfg.Backlog
 	s.budget.rate = int64(cfg.EventRate)
 	s.log.init(cfg.Outcomes)
 }
@@ -316,7 +316,7 @@ func (s *sender) appendFirstCopies(l *packing, now int64) {
 	number, out, bytes := o.fresh, l.out, 0 // in registers: this loop is what events cost
 	limit, in, allowed := l.limit, l.in, s.window.bytes-o.inFlight
 	at := o.log.runFor(number, l.first)
-	end := min(o.end, o.base+nearSpan, number+int64(maxListEvents-l.count))
+	end := min(o.end, o.base+eventWindow, number+int64(maxListEvents-l.count))
 	for ; number < end && bytes < allowed; number++ {
 		e := o.get(number)
 		if !e.fits(len(out), limit, in) {

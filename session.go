@@ -196,7 +196,7 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 		s.leave(now)
 	}
 	if s.live.leaving {
-		return s.appendFarewell(dst, now)
+		return s.appendLeaving(dst, now)
 	}
 	if reason := s.expired(asOf); reason != nil {
 		s.channel.end(reason)
@@ -232,17 +232,17 @@ func (s *Session) dueAt() int64 {
 	return at
 }
 
-// appendFarewell appends what a closed session still sends: events that were
+// appendLeaving appends what a closed session still sends: events that were
 // never sent, as far as the span allows, then the Disconnects. After the last
 // the session ends (P-8.4.2).
-func (s *Session) appendFarewell(dst []byte, now int64) (out []byte, ok bool) {
+func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
 		return dst, false
-	case s.live.farewell == farewells && s.channel.sender.freshDue(now):
+	case s.live.disconnects == disconnectCopies && s.channel.sender.freshDue(now):
 		return s.appendEvents(dst, now), true
-	case s.live.farewell > 0:
-		s.live.farewell--
+	case s.live.disconnects > 0:
+		s.live.disconnects--
 		return s.appendEmpty(dst, TypeDisconnect, now), true
 	}
 	s.channel.end(ErrClosed)

@@ -40,6 +40,20 @@ func times(w *world) {
 		}
 	}
 
+	set := w.enter("a clock that is set back counts as no time", config(ackbits.Config{}))
+	w.wait(2000 * ms)
+	set.append(input)
+	w.wait(30 * ms)
+	set.send([]byte("a"))
+	set.flush() // the next heartbeat is due in 50 ms
+	w.wait(-20 * ms)
+	set.flush()
+	set.sleep()
+	w.wait(-1000 * ms)
+	set.flush()
+	set.sleep()
+	w.wait(1000 * ms)
+
 	odd := w.enter("half of an odd tick is rounded up", config(ackbits.Config{PollInterval: 49*ms + 1}))
 	odd.sleep()
 	odd.sleep()
