@@ -108,20 +108,16 @@ func newFilesSection(results [][]fileResult) (*filesSection, error) {
 	}
 	for i, l := range fileLinks {
 		s.Links = append(s.Links, l.name)
-		for _, draw := range []func(int, []fileResult) (*plot.Plot, error){fileTimeChart, fileAgeChart} {
-			p, err := draw(i, results[i])
-			if err != nil {
-				return nil, err
-			}
-			raw, err := svg(230, nil, p)
-			if err != nil {
-				return nil, err
-			}
-			s.Charts = append(s.Charts, template.HTML(figure.Inline(raw, p.Title.Text, "One line for each way to send the file, over "+l.name+". "+numbersInTable)))
+		raw, err := fileChart(i, results[i])
+		if err != nil {
+			return nil, err
 		}
+		s.Charts = append(s.Charts, template.HTML(figure.Inline(raw, "A file beside the game: "+l.name, fileWords)))
 	}
 	return s, nil
 }
+
+const fileWords = "How long the file takes, and the p99 of the ages of states and events meanwhile, a line for each way to send it. The table has the numbers."
 
 func worst(r *fileResult) time.Duration { return max(p99(r.states), p99(r.events)) }
 
@@ -181,9 +177,9 @@ func fileTimeChart(over int, results []fileResult) (*plot.Plot, error) {
 }
 
 // fileAgeChart has two marks for each: states and events.
-func fileAgeChart(over int, results []fileResult) (*plot.Plot, error) {
-	p := rows(fileLinks[over].name)
-	p.X.Label.Text = "p99 in ms: ● states, ■ events"
+func fileAgeChart(results []fileResult) (*plot.Plot, error) {
+	p := rows("")
+	p.X.Label.Text = "ms at the p99: ● states, ■ events"
 	p.X.Scale = plot.LogScale{}
 	p.X.Tick.Marker = ticks(plain, 20, 100, 500, 2000, 10000)
 	low, high := 20., 100.
@@ -222,24 +218,27 @@ func fileAgeChart(over int, results []fileResult) (*plot.Plot, error) {
 	return p, nil
 }
 
+// fileChart is how long it takes above what it does to the game.
+func fileChart(over int, results []fileResult) ([]byte, error) {
+	took, err := fileTimeChart(over, results)
+	if err != nil {
+		return nil, err
+	}
+	ages, err := fileAgeChart(results)
+	if err != nil {
+		return nil, err
+	}
+	return svg(210, nil, took, ages)
+}
+
 // writeFileChart writes the chart of one link alone: the narrow one of the README.
 func writeFileChart(path string, results [][]fileResult) error {
 	const over = 1
-	took, err := fileTimeChart(over, results[over])
+	raw, err := fileChart(over, results[over])
 	if err != nil {
 		return err
 	}
-	ages, err := fileAgeChart(over, results[over])
-	if err != nil {
-		return err
-	}
-	ages.Title.Text = "and what it does to the game"
-	raw, err := svg(220, nil, took, ages)
-	if err != nil {
-		return err
-	}
-	picture := figure.File(raw, "A file beside the game: "+fileLinks[over].name, "How long the file takes, and the p99 of the ages of states and events meanwhile, by package transfer and by what one would take instead. The table of `go -C examples/lab run . -files` has the numbers.")
-	return os.WriteFile(path, picture, 0o644)
+	return os.WriteFile(path, figure.File(raw, "A file beside the game: "+fileLinks[over].name, fileWords), 0o644)
 }
 
 // carrierColor is green for package transfer, and one other for what it is compared with.

@@ -33,7 +33,7 @@ func TestPeersDeliverEachMessageOnce(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			clean := p.play(t, 1, brokenLink(0), short(5*time.Second))
+			clean, _ := p.play(t, 1, brokenLink(0), short(5*time.Second))
 			require.NoError(t, clean.Err)
 			require.Equal(t, 2*5*20, clean.Sent)
 			require.Len(t, clean.Latencies, clean.Sent)
@@ -41,7 +41,7 @@ func TestPeersDeliverEachMessageOnce(t *testing.T) {
 			require.Less(t, clean.Quantile(0.9), 60*ms)
 			require.Greater(t, clean.Bytes, 64.+28)
 
-			bad := p.play(t, 1, brokenLink(0.1), short(20*time.Second))
+			bad, _ := p.play(t, 1, brokenLink(0.1), short(20*time.Second))
 			require.NoError(t, bad.Err)
 			require.Len(t, bad.Latencies, bad.Sent)
 			require.Zero(t, bad.Twice)
@@ -89,6 +89,13 @@ func TestSpecifications(t *testing.T) {
 	want := simnet.Config{Delay: 10 * ms, Jitter: 3 * ms, Loss: 0.05, Duplicate: 0.01, Reorder: 0.02, ReorderDelay: 30 * ms, Burst: bursts}
 	require.Equal(t, want, l.cfg)
 
+	l, err = parseLink("rate=96+queue=400ms+rtt=60ms+outage=300ms")
+	require.NoError(t, err)
+	require.Equal(t, 12_000, l.cfg.Rate) // bytes a second
+	require.Equal(t, 4_800, l.cfg.Queue)
+	require.Equal(t, simnet.UDPOverIPv4, l.cfg.Overhead)
+	require.Equal(t, simnet.Window{From: 7500 * ms, To: 7800 * ms}, l.cfg.Blackouts[1])
+
 	w, err := parseWorkload("burst=300+gap=1s+size=100+ontick")
 	require.NoError(t, err)
 	require.Equal(t, 300, w.traffic.Burst)
@@ -100,7 +107,7 @@ func TestSpecifications(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"-policies", "slow"}, {"-policies", ""}, {"-policies", "fixed,fixed"}, {"-policies", "fixed+resend=x"}, {"-policies", "adaptive+rate=-1"},
-		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"},
+		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"}, {"-links", "queue=1s"}, {"-links", "rate=7"}, {"-links", "outage=5h"}, {"-workloads", "burst+gap=2m"},
 		{"-workloads", "w2"}, {"-workloads", "w1+size=7"}, {"-seeds", "a"}, {"-duration", "0s"}, {"rest"},
 	} {
 		_, err := parseArgs(args, io.Discard, io.Discard)
@@ -150,6 +157,31 @@ func TestTheEventAtTheP99IsThatOfTheTable(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, cell.quantile(q), s.latency, "%v %v", names, q)
 		}
+	}
+}
+
+// Over a link with a rate the state shares it, with each policy, and is measured alike.
+func TestStateOnANarrowLink(t *testing.T) {
+	l := lab{seeds: []uint64{1}, duration: 10 * time.Second}
+	for _, name := range []string{"fixed", "adaptive+bundle", "kcp", "quic"} {
+		p, err := parsePolicy(name)
+		require.NoError(t, err)
+		l.policies = append(l.policies, p)
+	}
+	for _, name := range []string{"rate=10000+queue=100ms", "rate=100+queue=200ms", "10%"} {
+		over, err := parseLink(name)
+		require.NoError(t, err)
+		l.links = append(l.links, over)
+	}
+	l.workloads = []workload{{"w1", scenario.W1}}
+	cells := l.run(t, func() {})[0]
+	for k := range l.policies {
+		wide, narrow, none := &cells[0][k].states, &cells[1][k].states, &cells[2][k].states
+		require.InDelta(t, 800, wide.sent, 30, l.policies[k].name)
+		require.Less(t, wide.lost(), 0.02)
+		require.Less(t, p99(wide.ages), 60*ms)
+		require.GreaterOrEqual(t, p99(narrow.ages), 60*ms, "8 to 10 ms a datagram")
+		require.Zero(t, none.sent)
 	}
 }
 

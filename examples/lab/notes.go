@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"time"
+)
 
 // notes are a word on each curve that surprises, as far as this run has it: one of a
 // kind and policy.
@@ -61,4 +65,34 @@ func noteCell(say func(kind, format string, args ...any), p *policy, over *link,
 func (l *link) clean() bool {
 	c := &l.cfg
 	return c.Loss == 0 && c.Burst.LossBad == 0 && c.Rate == 0 && len(c.Blackouts) == 0
+}
+
+// copyNotes say how long each policy takes to be as it was before the bad spell.
+func copyNotes(policies []policy, copies [][]float64, over link) (notes []string) {
+	const alike = 0.1
+	for k, list := range copies {
+		if len(list) == 0 {
+			continue
+		}
+		p := &policies[k]
+		before, to := list[int(badSpell.from.Seconds())-2], int(badSpell.to.Seconds())
+		back := len(list)
+		for back > to && math.Abs(list[back-1]-before) <= alike {
+			back--
+		}
+		switch exact := p.cfg.ResendDelay; {
+		case back == len(list) && !p.cfg.Adaptive:
+			note := p.title() + " does not come back to what it was."
+			if exact == 0 {
+				exact = 100 * time.Millisecond
+			}
+			if 2*over.cfg.Delay == exact {
+				note += " Its timer is exactly the round trip here, so which is first, the timer or the acknowledgement, depends on the phase that the last losses left; at 90 ms the curve returns."
+			}
+			notes = append(notes, note)
+		case back-to > 5 && p.cfg.Adaptive:
+			notes = append(notes, fmt.Sprintf("%s is back at %.1f copies %d s after the link is clean again: it remembers losses for a while, since they come in spells.", p.title(), before, back-to))
+		}
+	}
+	return notes
 }

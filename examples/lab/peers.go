@@ -66,25 +66,42 @@ type peerGame struct {
 	received  [2][]bool
 	latencies []time.Duration
 	twice     int
-	narrow    bool // the link has a rate, which the state uses, too
+	narrow    bool   // the link has a rate, which the state uses, too
+	bare      states // over it
 }
 
-// bareState begins the state datagrams that go beside a peer where the link is narrow,
-// so that it has no more of it than ackbits has. They are dropped on arrival and not
-// counted: the bytes are those beyond the state.
+// bareState begins the state datagrams that go beside a peer where the link has a
+// rate, so that the peer has no more of it than ackbits has. They do not reach the
+// peer and are not counted: the bytes are those beyond the state.
 const bareState = "\xffbare state\xff"
 
-// states sends what is due of them at a tick.
-func (g *peerGame) states(tick int) {
+// sendStates sends what is due of them at a tick.
+func (g *peerGame) sendStates(tick int) {
 	if !g.narrow {
 		return
 	}
-	datagram := append(make([]byte, 0, g.traffic.StateSize), bareState...)[:g.traffic.StateSize]
 	for from, rate := range []int{g.traffic.StateA, g.traffic.StateB} {
 		if (tick+1)*rate/g.traffic.TickRate > tick*rate/g.traffic.TickRate {
-			g.links[from].put(datagram)
+			datagram := append(make([]byte, 0, g.traffic.StateSize), bareState...)
+			datagram = binary.LittleEndian.AppendUint64(datagram, uint64(time.Since(g.start)))
+			g.mu.Lock()
+			g.bare.sent++
+			g.mu.Unlock()
+			g.links[from].put(datagram[:g.traffic.StateSize])
 		}
 	}
+}
+
+// takeState takes a datagram that arrived, if it is one of those.
+func (g *peerGame) takeState(datagram []byte) bool {
+	if !bytes.HasPrefix(datagram, []byte(bareState)) {
+		return false
+	}
+	sent := time.Duration(binary.LittleEndian.Uint64(datagram[len(bareState):]))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.bare.ages = append(g.bare.ages, time.Since(g.start)-sent)
+	return true
 }
 
 // drain is how long what is in flight at the end is waited for.
@@ -92,7 +109,7 @@ const drain = time.Minute
 
 // play runs a game. The connection is made over a perfect link, for how long a
 // handshake takes is not the question here.
-func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scenario.Traffic) (r scenario.Result) {
+func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scenario.Traffic) (r scenario.Result, of states) {
 	synctest.Test(t, func(*testing.T) {
 		g := &peerGame{start: time.Now(), traffic: traffic}
 		for i := range g.links {
@@ -106,10 +123,14 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		}
 		for _, l := range g.links {
 			l.become(link)
+			l.mu.Lock()
+			l.aside = g.takeState
+			l.mu.Unlock()
 		}
 		g.narrow = link.Rate > 0
 		r.Err = g.run(conn)
 		r.Latencies, r.Twice = g.latencies, g.twice
+		of = g.bare
 		slices.Sort(r.Latencies)
 		var sent int
 		for i, l := range g.links {
@@ -121,7 +142,7 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		time.Sleep(time.Minute) // for goroutines that take their time to end
 		synctest.Wait()
 	})
-	return r
+	return r, of
 }
 
 func (g *peerGame) run(conn peerConn) error {
@@ -148,7 +169,7 @@ func (g *peerGame) run(conn peerConn) error {
 		} else if g.done() {
 			break
 		}
-		g.states(tick)
+		g.sendStates(tick)
 		conn.tick()
 	}
 	return nil
@@ -185,7 +206,8 @@ type peerLink struct {
 	port  int
 	bytes int // written, with the headers of UDP and IP
 
-	arrive  func(datagram []byte) // if nil, datagrams wait to be read
+	aside   func(datagram []byte) bool // if not nil, takes what is not for the peer
+	arrive  func(datagram []byte)      // if nil, datagrams wait to be read
 	waiting [][]byte
 	expired bool
 	closed  bool
@@ -239,8 +261,9 @@ func (l *peerLink) pump() {
 			return
 		}
 		datagram = slices.Clone(datagram)
+		aside := l.aside
 		l.mu.Unlock()
-		if !bytes.HasPrefix(datagram, []byte(bareState)) {
+		if aside == nil || !aside(datagram) {
 			l.other.take(datagram)
 		}
 	}

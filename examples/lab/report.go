@@ -24,17 +24,18 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 
 // report is what the page shows.
 type report struct {
-	Command  string
-	Setting  string
-	Style    template.CSS
-	Legend   []legendEntry
-	Sections []section
-	Copies   template.HTML
-	Stories  []template.HTML
-	StoryOf  string
-	Policies []described
-	Missing  any
-	Files    *filesSection // instead of all that
+	Command   string
+	Setting   string
+	Style     template.CSS
+	Legend    []legendEntry
+	Sections  []section
+	Copies    template.HTML
+	CopyNotes []string
+	Stories   []template.HTML
+	StoryOf   string
+	Policies  []described
+	Missing   any
+	Files     *filesSection // instead of all that
 }
 
 type legendEntry struct {
@@ -84,6 +85,12 @@ func newCell(o *outcome) cell {
 	}
 	if o.copies > 0 {
 		c.Cost += fmt.Sprintf(" · %.2f×", o.copies)
+	}
+	if s := &o.states; s.sent > 0 {
+		c.Cost += fmt.Sprintf(" · state %s ms", number(p99(s.ages)))
+		if s.lost() > 0.001 {
+			c.Cost += fmt.Sprintf(", %.1f %% lost", 100*s.lost())
+		}
 	}
 	if missing := o.sent - len(o.latencies); missing > 0 {
 		c.Cost += fmt.Sprintf(" · %d of %d missing", missing, o.sent)
@@ -340,7 +347,7 @@ func (l *lab) tellAll(r *report, bad link) error {
 	if err != nil {
 		return err
 	}
-	r.Copies = drawn[0]
+	r.Copies, r.CopyNotes = drawn[0], copyNotes(l.policies, copies, bad)
 	until := 0.
 	for _, s := range stories {
 		if s != nil {

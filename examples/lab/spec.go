@@ -192,7 +192,10 @@ func parseWorkload(name string) (workload, error) {
 			t.BurstGap = max(t.BurstGap, 2*time.Second)
 			t.Burst, err = between(value, 1, 2000)
 		case "gap":
-			t.BurstGap, err = duration(value)
+			t.BurstGap, err = time.ParseDuration(value)
+			if err == nil && (t.BurstGap < 0 || t.BurstGap > time.Minute) {
+				err = fmt.Errorf("%v is not from 0 to 1m", t.BurstGap)
+			}
 		case "rate":
 			t.EventRate, err = between(value, 1, 1000)
 		case "size":
