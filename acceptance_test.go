@@ -55,7 +55,7 @@ func (c *claimant) send() {
 
 // claim sends events each way at a rate, as Room allows, and wants each to
 // arrive once, in so much time.
-func claim(t *testing.T, events [2]int, perSecond int, within time.Duration, weather simnet.Config, cfg Config) {
+func claim(t *testing.T, events [2]int, perSecond int, within time.Duration, conditions simnet.Config, cfg Config) {
 	var clock ManualClock
 	clock.Set(time.Unix(1_700_000_000, 0))
 	cfg.Clock = &clock
@@ -65,7 +65,7 @@ func claim(t *testing.T, events [2]int, perSecond int, within time.Duration, wea
 		require.NoError(t, err)
 		ends[i] = &claimant{Session: s, t: t, times: make([]uint8, events[1-i])}
 	}
-	p := simnet.NewPair(3, &clock, ends[0], ends[1], weather, weather)
+	p := simnet.NewPair(3, &clock, ends[0], ends[1], conditions, conditions)
 	owed, held := 0, 0
 	p.Every(60, time.Second, func() {
 		owed += perSecond

@@ -37,7 +37,7 @@ func requireAcks(t rapid.TB, tr *AckTracker, ack uint16, bits uint64) {
 	require.Equal(t, fmt.Sprintf("%#b", uint32(bits)), fmt.Sprintf("%#b", tr.AckBits()), "narrow bits")
 }
 
-// Section 5.1's example: bit n stands for ack − 1 − n.
+// The example of 4.1 of docs/protocol.md: bit n stands for ack − 1 − n.
 func TestBitsCountFromTheSequenceBeforeAck(t *testing.T) {
 	requireAcks(t, receiveAll(new(AckTracker), 0, 1, 4, 3), 4, 0b1101)
 
@@ -147,7 +147,7 @@ func TestCounterWrapsWithAGap(t *testing.T) {
 	requireAcks(t, tr, 2, 0b1101)
 }
 
-// Section 2.2: of two sequences 32768 apart neither is newer.
+// Of two sequences 32768 apart neither is newer.
 // P-3.1.2, P-4.1.2.
 func TestExactlyHalfTheRangeIsNeitherNewerNorOlder(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {

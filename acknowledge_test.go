@@ -225,7 +225,7 @@ func TestAckDeliversNothingOfTheSequenceBeforeAWrap(t *testing.T) {
 // and its event is on the wire to this day.
 func TestAckOfADatagramWithoutEventsDeliversNoneOfAWrapBefore(t *testing.T) {
 	c, clock := newChannel(t, Config{LossDelay: ms})
-	resend := func() {
+	retransmission := func() {
 		clock.Advance(100 * ms)
 		h, _ := c.NextHeader(TypeEvent)
 		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
@@ -237,14 +237,14 @@ func TestAckOfADatagramWithoutEventsDeliversNoneOfAWrapBefore(t *testing.T) {
 		peer++
 	}
 	c.Send([]byte("x"))
-	resend() // 0
+	retransmission() // 0
 	for range 1<<16 - 2 {
 		acknowledged()
 	}
-	resend() // 65535
+	retransmission() // 65535
 	h, _ := c.NextHeader(TypeInput)
 	require.Zero(t, h.Sequence)
-	resend()
+	retransmission()
 	c.Receive(Header{Type: TypeInput, Sequence: peer, Ack: h.Sequence}, nil)
 	require.Equal(t, 1, c.InFlight())
 }
@@ -337,7 +337,7 @@ func TestAcknowledgementsAgreeWithAModel(t *testing.T) {
 	})
 }
 
-// --- 6.4: resends
+// --- 6.4: retransmissions
 
 // An event that was delivered by one copy is not sent again, whichever copy.
 // P-5.2.6.
@@ -453,7 +453,7 @@ func TestSampleOfZeroCounts(t *testing.T) {
 }
 
 // P-7.1.1.
-func TestResentEventsGiveSamplesToo(t *testing.T) { // no Karn exception
+func TestRetransmittedEventsGiveSamplesToo(t *testing.T) { // no Karn exception
 	p := solo(t, Config{})
 	p.send("x")
 	p.wantEventsOut(0)
@@ -476,4 +476,4 @@ func TestSharedClockStampsArrivals(t *testing.T) {
 	require.Equal(t, 50*ms, p.s.RTT())
 }
 
-// --- ReliableChannel: the same machine without bytes, tokens and timers
+// --- ReliableChannel: the same protocol without bytes, tokens and timers

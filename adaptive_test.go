@@ -314,7 +314,7 @@ func TestWithheldBundlesDoNotStarveEvents(t *testing.T) {
 }
 
 // A peer that acknowledges what it cannot have received yet makes everything look
-// overtaken at once. It must not set the pace of resends.
+// overtaken at once. It must not set the pace of retransmissions.
 func TestEvidenceHasAFloor(t *testing.T) {
 	var clock ManualClock
 	clock.Set(time.Unix(1000, 0))
@@ -335,7 +335,7 @@ func TestEvidenceHasAFloor(t *testing.T) {
 		from++
 		clock.Advance(time.Millisecond)
 	}
-	// Each resend has the copies of the plan as company, nearGap apart.
+	// Each retransmission has the copies of the plan as company, nearGap apart.
 	require.LessOrEqual(t, s.Stats().EventsResent, uint64(steps*int64(time.Millisecond)/nearGap))
 }
 
@@ -373,7 +373,7 @@ func TestRunOfADatagramBeforeTheWrapIsNotJoined(t *testing.T) {
 	require.EqualValues(t, 1, s.Stats().EventsDelivered)
 }
 
-// After the end the fates of what was sent are still told; then nothing is kept.
+// After the end the outcomes of what was sent are still told; then nothing is kept.
 func TestEndedSessionKeepsNothingOnceAllIsDecided(t *testing.T) {
 	var clock ManualClock
 	clock.Set(time.Unix(1000, 0))

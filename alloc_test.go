@@ -271,8 +271,8 @@ func TestMalformedListMakesNoRoom(t *testing.T) {
 	}
 }
 
-// What must be remembered of datagrams sent depends on the rate, the verdicts and
-// the losses. The log keeps room for it; it is not given back at every trim only to
+// What must be remembered of datagrams sent depends on the rate, the outcomes and
+// the losses. The log keeps room for it; it is not freed at every trim only to
 // be taken again.
 func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 	for _, tc := range []struct {
@@ -282,7 +282,7 @@ func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 		oneIn     int
 	}{
 		{"500 a second, 5 % lost", 2 * ms, 1030 * ms, 20},
-		{"60 a second, verdicts after 8.8 s", time.Second / 60, 8800 * ms, 10},
+		{"60 a second, outcomes after 8.8 s", time.Second / 60, 8800 * ms, 10},
 		{"60 a second, one lost in 10 s", time.Second / 60, time.Second, 600},
 		{"60 a second, one lost in 30 s", time.Second / 60, time.Second, 1800},
 		{"500 a second, one lost in 30 s", 2 * ms, time.Second, 15000},

@@ -104,7 +104,7 @@ func BenchmarkState(b *testing.B) {
 				p.clock.Advance(time.Millisecond)
 				datagram, _, _ := x.AppendDatagram(p.buf, TypeSnapshot, benchState)
 				if in, _ := y.Receive(datagram); in.Payload == nil {
-					b.Fatal("not handed over")
+					b.Fatal("not delivered")
 				}
 				x.NextOutcome()
 				x, y = y, x
@@ -161,7 +161,7 @@ func BenchmarkEvent(b *testing.B) {
 }
 
 // BenchmarkEventUnderLoss is one event of 64 bytes at 10 % loss each way, its
-// resends included: ten a tick of 10 ms.
+// retransmissions included: ten a tick of 10 ms.
 func BenchmarkEventUnderLoss(b *testing.B) {
 	for _, form := range []struct {
 		name string
@@ -223,7 +223,7 @@ func BenchmarkFullWindow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.clock.Advance(time.Millisecond)
-		for range nearSpan {
+		for range eventWindow {
 			p.a.Send(event)
 		}
 		for datagram := range p.a.Due(p.buf) {

@@ -11,8 +11,8 @@ import (
 // by half of one; where an event is worth more than that, all must have come in.
 func TestBudgetLeavesHalfOfItsBurstToRetransmissions(t *testing.T) {
 	for _, tc := range []struct {
-		rate          int64
-		resend, extra time.Duration // how long before all has come in
+		rate                  int64
+		retransmission, extra time.Duration // how long before all has come in
 	}{
 		{400, 750 * ms, 250 * ms},
 		{200, 500 * ms, 0},
@@ -26,7 +26,7 @@ func TestBudgetLeavesHalfOfItsBurstToRetransmissions(t *testing.T) {
 		b.spend(96, 1000, 1000)
 		b.spend(96, 500, 500) // on top of it
 		require.Equal(t, 1000+2*100*int64(time.Second)/tc.rate, b.even)
-		require.Equal(t, b.even-int64(tc.resend), b.allowedAt(), tc.rate)
+		require.Equal(t, b.even-int64(tc.retransmission), b.allowedAt(), tc.rate)
 		require.Equal(t, b.even-int64(tc.extra), b.spareAt(), tc.rate)
 		require.False(t, b.spare(0, b.spareAt()-1), tc.rate)
 		require.True(t, b.spare(0, b.spareAt()), tc.rate)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Input with the two events of 18.1 of docs/protocol.md ahead of it.
+// An Input with the two events of 18.1 of docs/protocol.md before its payload.
 var goldenBundle = append(append([]byte{3}, goldenList...), 0x11, 0x22)
 
 // P-10.1.3.
@@ -62,17 +62,17 @@ func TestBundleWithABadListIsRefused(t *testing.T) {
 	requireBundleRefused(t, append(longest, 0)) // than any datagram's
 }
 
-// An event that was resent twice goes by itself, also where an older one that was
-// not rides along. It takes copies ahead of a loss, which are no resends, for the
+// An event that was retransmitted twice goes by itself, also where an older one that was
+// not rides along. It takes proactive copies, which are no retransmissions, for the
 // older one to have had fewer.
 // P-10.1.5.
-func TestBundleLeavesOutWhatWasResentTwice(t *testing.T) {
+func TestBundleLeavesOutWhatWasRetransmittedTwice(t *testing.T) {
 	p := solo(t, Config{Bundle: true, Adaptive: true, Heartbeat: time.Second})
 	adaptive(p.s).current = copyPlan{left: 8, far: 0b11111111}
-	p.send("copies ahead")
+	p.send("proactive copies")
 	p.wantEventsOut(0)
 	adaptive(p.s).current = copyPlan{}
-	p.send("resends")
+	p.send("retransmissions")
 	p.wantEventsOut(1)
 	p.sleep(75 * ms)
 	p.wantEventsOut(0)
@@ -85,7 +85,7 @@ func TestBundleLeavesOutWhatWasResentTwice(t *testing.T) {
 	require.NoError(t, err)
 	_, events, _, err := parseBundle(nil, p.packet(out).payload)
 	require.NoError(t, err)
-	require.Equal(t, []Event{{0, []byte("copies ahead")}}, events)
+	require.Equal(t, []Event{{0, []byte("proactive copies")}}, events)
 	p.wantEventsOut(1)
 }
 

@@ -6,42 +6,44 @@ import (
 	"github.com/ackbits/ackbits/internal/trim"
 )
 
-// The channel that joins the sending half (sender.go) and the receiving half
-// (receiver.go), and ReliableChannel, which is that for callers with a header of
-// their own. Whatever concerns one half alone is not here.
+// The channel joins the sending half (sender.go) and the receiving half (receiver.go).
+// ReliableChannel is the channel for callers with a header of their own. What concerns
+// only one half is not here.
 
 // Incoming is what one datagram brought.
 type Incoming struct {
 	Header
 	Arrival Arrival // among all datagrams of the peer, whatever their type
-	// Latest: Payload is delivered and no newer datagram of this Type was.
-	// This is what state of which only the newest counts must check, not
-	// Arrival: a snapshot that is Late behind a heartbeat is still the latest
-	// snapshot.
+	// Latest says that Payload is delivered, and that no newer datagram of this Type
+	// was delivered before. State of which only the newest counts must check Latest,
+	// not Arrival: a snapshot that is Late because a heartbeat overtook it is still the
+	// latest snapshot (P-2.3.7).
 	Latest bool
-	// Payload is that of an application datagram that is Newest or Late. It is
-	// nil for every other datagram, and for one that Accept withheld; an empty
-	// payload that is to be processed is not nil.
+	// Payload is the payload of an application datagram that is Newest or Late. For
+	// every other datagram it is nil, and for one that Accept withheld; a delivered
+	// payload is never nil, even if it is empty. It is part of the datagram's bytes and
+	// valid as long as they are.
 	Payload []byte
-	Events  []Event // each delivered once; valid until the next Receive and while the datagram's bytes are unchanged
+	Events  []Event // each delivered exactly once; valid until the next Receive, and while the datagram's bytes are unchanged
 }
 
-// channel joins the two halves and is what Session and ReliableChannel stand on. It
-// is the only struct that reaches into both: a datagram that comes in is the
-// receiver's, the acknowledgements in its header are the sender's, and one that goes
-// out gets its number from the sender and its acknowledgements from the receiver. It
-// takes the time as an offset and reads no clock.
+// channel joins the two halves; Session and ReliableChannel are built on it. It is the
+// only struct that reaches into both. A datagram received goes to the receiver, the
+// acknowledgements in its header to the sender. A datagram sent gets its number from
+// the sender and its acknowledgements from the receiver. The channel reads no clock:
+// the time is an argument, as an offset in nanoseconds.
 //
-// A server with more sessions than its caches hold waits for each line that a
-// datagram touches. So what every datagram touches comes first, here and in either
-// half; BenchmarkServerTick shows what moving a field costs.
+// A server with more sessions than its caches hold waits for each cache line that a
+// datagram touches. So the fields that every datagram touches come first, here and in
+// both halves. BenchmarkServerTick shows what moving a field costs.
 type channel struct {
 	err     error
 	wide    bool
-	recheck bool // something may be due that quietUntil does not tell
-	busy    bool // something but heartbeats was sent or received since the last trim
-	// Before this time a session has nothing to do, unless recheck is set: whatever
-	// it was the time of only moves away, and what comes up lowers it.
+	recheck bool // something may be due before quietUntil
+	busy    bool // anything but heartbeats was sent or received since the last trim
+	// Before this time nothing is due, unless recheck is set. It is a lower bound: what
+	// was due at this time may have moved to a later one, and whatever becomes due
+	// earlier lowers it.
 	quietUntil int64
 	trimAt     int64
 
@@ -49,7 +51,7 @@ type channel struct {
 	sender   sender
 }
 
-// init takes a Config that was completed.
+// init sets the channel up. cfg must be complete.
 func (c *channel) init(cfg *Config) {
 	c.wide = cfg.Wide
 	c.trimAt = trim.Period
@@ -60,15 +62,16 @@ func (c *channel) init(cfg *Config) {
 	}
 }
 
-// end stops the channel and frees what is kept to send events, but for those that are
-// undelivered (P-8.5.1). Outcomes stay.
+// end ends the channel and frees its memory, except for undelivered events (P-8.5.1)
+// and outcomes.
 func (c *channel) end(reason error) {
 	c.err = reason
 	c.sender.end()
 	c.receiver.end()
 }
 
-// send queues an event, or ends the channel if there is no room for it (P-5.2.3).
+// send queues an event and returns its id, or ends the channel if there is no room
+// (P-5.2.3).
 func (c *channel) send(event []byte) (id uint16, err error) {
 	s := &c.sender
 	if len(event) > int(s.maxEvent) {
@@ -82,7 +85,7 @@ func (c *channel) send(event []byte) (id uint16, err error) {
 	return s.add(event), nil
 }
 
-// room returns how many events may be queued.
+// room returns how many more events may be queued.
 func (c *channel) room() int {
 	if c.err != nil {
 		return 0
@@ -90,8 +93,8 @@ func (c *channel) room() int {
 	return c.sender.room()
 }
 
-// nextHeader numbers a datagram and fills in the header of it, which acknowledges
-// what was received. What is overdue is judged first (P-7.2.3).
+// nextHeader numbers a datagram and fills in its header, with the acknowledgements of
+// what was received. Outcomes that are due are decided first (P-7.2.3).
 func (c *channel) nextHeader(h *Header, t Type, now int64) {
 	c.sender.judge(now)
 	if now >= c.trimAt {
@@ -104,8 +107,8 @@ func (c *channel) nextHeader(h *Header, t Type, now int64) {
 	c.receiver.acknowledge(h)
 }
 
-// appendEvents appends a list of the events that are due, as carried by the datagram
-// seq; see sender.appendEvents.
+// appendEvents appends a list of the events that are due, which datagram seq carries;
+// see sender.appendEvents.
 func (c *channel) appendEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
 	out := c.sender.appendEvents(dst, seq, limit, in, now)
 	c.quietUntil = min(c.quietUntil, saturatingAdd(now, c.sender.patience))
@@ -113,15 +116,16 @@ func (c *channel) appendEvents(dst []byte, seq uint16, limit int, in carrier, no
 	return out
 }
 
-// carrierSent notes that an application datagram is sent now that can carry events.
+// carrierSent notes that an application datagram that can carry events is sent now.
 func (c *channel) carrierSent(now int64) {
 	if c.sender.rule.carrierSent(now) {
 		c.recheck = true
 	}
 }
 
-// receive takes the datagram whose header is in in, and fills in the rest. Everything
-// is checked before anything is changed, and the acknowledgements are read at last.
+// receive accepts or refuses the datagram whose header is in in, and fills in the rest
+// of in. The acknowledgements in the header are read last, and not at all if the
+// datagram is refused.
 func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) error {
 	switch err := c.receiver.receive(in, payload, size); err {
 	case nil:
@@ -139,8 +143,8 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) err
 	return nil
 }
 
-// nextOutcome judges and returns the next outcome. After the end nothing more is
-// sent, so once all is decided nobody asks for the log again.
+// nextOutcome decides the outcomes that are due and returns the next one. After the
+// end nothing more is sent, so the log is freed once all outcomes are decided.
 func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 	c.sender.judge(now)
 	if c.err != nil {
@@ -149,7 +153,7 @@ func (c *channel) nextOutcome(now int64) (Outcome, bool) {
 	return c.sender.outcomes.pop()
 }
 
-// trim gives back memory that was not needed lately.
+// trim frees memory that was not needed lately, in both halves.
 func (c *channel) trim(now int64) {
 	c.trimAt = saturatingAdd(now, trim.Period)
 	c.sender.trim(c.busy, now)
@@ -157,33 +161,32 @@ func (c *channel) trim(now int64) {
 	c.busy = false
 }
 
-// snapshot returns the counters.
+// snapshot returns the counters of both halves.
 func (c *channel) snapshot() (s Stats) {
 	c.sender.snapshot(&s)
 	c.receiver.snapshot(&s)
 	return s
 }
 
-// A ReliableChannel acknowledges datagrams and delivers events under a header of
-// the caller's own: the machine of a Session without bytes, token and timers.
-// It has no heartbeat, timeout, stall or Close, and a Disconnect is an ordinary
-// datagram to it.
+// A ReliableChannel acknowledges datagrams and delivers events under a header of the
+// caller's own. It is a Session without wire format, token and timers: it has no
+// heartbeat, timeout, stall or Close, and a Disconnect is an ordinary datagram to it.
 //
-// To send, take a header from NextHeader and put its fields where the format at
-// hand has them; for a datagram of TypeEvent, let AppendDueEvents write the
-// payload. To receive, fill in a Header and hand it in with the payload. Where
-// the room for a list is below 1182 bytes, set Config.MaxEvent to that room less
-// 5: an event that never fits would stay due for ever. A ReliableChannel is not
-// safe for concurrent use.
+// To send, take a header from NextHeader and write its fields where your format has
+// them; for a datagram of TypeEvent, AppendDueEvents writes the payload. To receive,
+// fill in a Header and pass it to Receive with the payload. If your datagrams have room
+// for fewer than 1182 bytes of payload, set Config.MaxEvent to that room less 5: an
+// event that never fits would stay due for ever. A ReliableChannel is not safe for
+// concurrent use.
 type ReliableChannel struct {
 	time timeline
 	channel
 }
 
-// NewReliableChannel returns a channel. Of cfg it uses Clock, Wide, Ordered,
-// ResendDelay, LossDelay, Backlog, Outcomes, Adaptive, EventRate, MaxEvent and
-// Accept. A value that is negative or contradicts another is ErrConfig, but for
-// MaxDatagram, Seal and Open, which say nothing here: it has no bytes.
+// NewReliableChannel returns a channel that has sent and received nothing. Of cfg it
+// uses Clock, Wide, Ordered, ResendDelay, LossDelay, Backlog, Outcomes, Adaptive,
+// EventRate, MaxEvent and Accept. MaxDatagram, Seal and Open are ignored. If any other
+// value is negative or contradicts another, the error is ErrConfig and names it.
 func NewReliableChannel(cfg Config) (*ReliableChannel, error) {
 	cfg.MaxDatagram, cfg.Seal, cfg.Open = 0, nil, nil
 	if err := cfg.complete(); err != nil {
@@ -195,10 +198,10 @@ func NewReliableChannel(cfg Config) (*ReliableChannel, error) {
 	return c, nil
 }
 
-// Send queues an event and returns its id. It copies the bytes. Once the
-// channel has ended, it returns the reason; ErrEventTooLarge ends nothing; the event
-// that would make more than 256 + Backlog undelivered ends the channel with
-// ErrUnacknowledged and is not queued.
+// Send queues a copy of event and returns its id. On an error it queued nothing:
+// ErrEventTooLarge for more than MaxEvent bytes; ErrUnacknowledged, which ends the
+// channel, if 256 + Backlog events are undelivered already; the reason, if the channel
+// has ended.
 func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
 	c.time.read()
 	if c.err != nil {
@@ -207,10 +210,10 @@ func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
 	return c.channel.send(event)
 }
 
-// NextHeader numbers a datagram of any type and notes that it is sent now. The
-// header it returns has no token. It is not ok after the end, which it may find
-// itself: a channel ends with ErrStalled before the 32,768th datagram since the
-// newest acknowledged one (P-3.1.4).
+// NextHeader numbers a datagram of any type, counts it as sent now and returns its
+// header, without a token. ok is false after the end, which NextHeader may detect
+// itself: the channel ends with ErrStalled before the 32,768th datagram since the newest
+// acknowledged one (P-3.1.4).
 func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	now := c.time.read()
 	if c.err == nil && c.sender.halfway() {
@@ -223,21 +226,23 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	return h, true
 }
 
-// EventsDue reports whether an event is due and a list with the oldest such
-// event fits into max bytes.
+// EventsDue reports whether an event is due and a list of the oldest such event fits
+// into max bytes.
 func (c *ReliableChannel) EventsDue(max int) bool {
 	now := c.time.read()
 	return c.err == nil && c.sender.fits(max, ownDatagram, now)
 }
 
-// AppendDueEvents appends a list of the events that are due to dst, the lowest
-// id first, up to the first that does not fit into max bytes, 1182 at most; or
-// nothing, if none is due and fits. seq is the sequence, from NextHeader, of the
-// datagram that will carry it. One datagram may get several lists as long as no
-// other gets one in between and not all of its events were delivered meanwhile; one
-// that is acknowledged or taken for lost already gets none. Receive takes a
-// datagram's events as one list, of at most 255: where there were several, the peer
-// makes one of them, or all but the first are lost as parts of a duplicate.
+// AppendDueEvents appends to dst a list of the events that are due, lowest id first, up
+// to the first that does not fit into max bytes; 1182 bytes at most. If none is due, or
+// the first does not fit, it appends nothing. seq is the sequence, from NextHeader, of
+// the datagram that will carry the list.
+//
+// One call per datagram is the rule. A datagram may get several lists, but only as long
+// as no other datagram gets one in between, some of its events are undelivered, and it
+// is neither acknowledged nor declared lost. The peer must then join the lists into
+// one, of at most 255 events, before Receive: a second Receive with the same sequence
+// is a duplicate and delivers nothing.
 func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byte {
 	now := c.time.read()
 	if c.err != nil {
@@ -249,13 +254,14 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 	return c.appendEvents(dst, seq, max, ownDatagram, now)
 }
 
-// AckDue reports whether so many datagrams came in since NextHeader that the
-// acknowledgements of further ones could be outrun: 32, or 64 in the wide form.
-// Send one now, a heartbeat if there is nothing else.
+// AckDue reports whether 32 datagrams, 64 in the wide form, were accepted since the last
+// NextHeader. If more are received before a datagram is sent, some will never be
+// acknowledged: send one now, a heartbeat if there is nothing else (P-6.3.3).
 func (c *ReliableChannel) AckDue() bool { return c.err == nil && c.receiver.ackDue() }
 
-// Deadline returns when AppendDueEvents next has something to append; not ok if
-// nothing is waiting.
+// Deadline returns when AppendDueEvents next has something to append, as far as is known
+// now; Send, Receive and AppendDueEvents may change it. ok is false if no event is
+// undelivered, and after the end.
 func (c *ReliableChannel) Deadline() (t time.Time, ok bool) {
 	if c.err != nil {
 		return time.Time{}, false
@@ -267,10 +273,11 @@ func (c *ReliableChannel) Deadline() (t time.Time, ok bool) {
 	return c.time.time(at), true
 }
 
-// Receive takes in a datagram. h.Wide says how many of AckBits count. An error
-// of input (ErrType, ErrPayload, ErrWindow, ErrRejected) means that it was
-// dropped and nothing but a counter changed; once the channel has ended, the error
-// is the reason. Payload and Events are parts of payload, not copies.
+// Receive accepts or refuses a datagram of the peer. h.Wide says whether 32 or 64 bits
+// of h.AckBits are read. On an error of input (ErrType, ErrPayload, ErrWindow,
+// ErrRejected) the datagram was dropped and only a counter changed. Once the channel
+// has ended, the error is the reason. The Payload and Events returned are parts of
+// payload, not copies.
 func (c *ReliableChannel) Receive(h Header, payload []byte) (Incoming, error) {
 	now := c.time.read()
 	if c.err != nil {
@@ -287,17 +294,18 @@ func (c *ReliableChannel) Receive(h Header, payload []byte) (Incoming, error) {
 // see Session.NextOutcome.
 func (c *ReliableChannel) NextOutcome() (Outcome, bool) { return c.nextOutcome(c.time.read()) }
 
-// RTT returns the smoothed round trip time; 0 before the first sample.
+// RTT returns the smoothed round-trip time (RFC 6298); 0 before the first sample.
 func (c *ReliableChannel) RTT() time.Duration { return time.Duration(c.sender.path.rtt.Smoothed()) }
 
-// InFlight returns how many events are not known to be delivered, those included
-// that were not sent yet.
+// InFlight returns how many events are not known to be delivered, including those that
+// were not sent yet.
 func (c *ReliableChannel) InFlight() int { return c.sender.outbox.undelivered }
 
-// Room returns how many events Send takes before ErrUnacknowledged.
+// Room returns how many more events Send accepts before ErrUnacknowledged; 0 after the
+// end.
 func (c *ReliableChannel) Room() int { return c.room() }
 
-// Err returns why the channel has ended, nil while it lives.
+// Err returns why the channel has ended, or nil if it has not.
 func (c *ReliableChannel) Err() error { return c.err }
 
 // Stats returns the counters.

@@ -82,7 +82,7 @@ func TestChannelAppendsAWholePayloadOrNothing(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestAppendDueEventsFindsResendsByItself(t *testing.T) {
+func TestAppendDueEventsFindsRetransmissionsByItself(t *testing.T) {
 	c, clock := newChannel(t, Config{})
 	c.Send([]byte("x"))
 	for seq := range uint16(3) {
@@ -94,7 +94,7 @@ func TestAppendDueEventsFindsResendsByItself(t *testing.T) {
 	}
 }
 
-func TestDatagramThatHasItsFateCarriesNothingMore(t *testing.T) {
+func TestDatagramThatHasItsOutcomeCarriesNothingMore(t *testing.T) {
 	c, clock := newChannel(t, Config{})
 	acked, _ := c.NextHeader(TypeEvent)
 	lost, _ := c.NextHeader(TypeEvent)
@@ -150,7 +150,7 @@ func TestSecondListAfterOneWithAGap(t *testing.T) {
 }
 
 // What is said of bundles is none of a channel's business.
-func TestChannelEventStaysDueHoweverOftenItIsResent(t *testing.T) {
+func TestChannelEventStaysDueHoweverOftenItIsRetransmitted(t *testing.T) {
 	c, clock := newChannel(t, Config{Bundle: true})
 	c.Send(make([]byte, MaxEventSize))
 	for range 5 {
@@ -173,7 +173,7 @@ func TestChannelListsFitADatagram(t *testing.T) {
 	}
 }
 
-// A datagram without a fate may outlive the log of its events.
+// A datagram without an outcome may outlive the log of its events.
 func TestDatagramWhoseCopiesWereForgottenCarriesNothingMore(t *testing.T) {
 	c, clock := newChannel(t, Config{LossDelay: time.Hour})
 	c.Send([]byte("a"))
@@ -327,5 +327,5 @@ func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 	o, ok := c.NextOutcome()
 	require.True(t, ok)
 	require.Equal(t, Outcome{0, TypeInput, false, 0}, o)
-	require.Equal(t, "kept", string(c.AppendDueEvents([]byte("kept"), h.Sequence, 1000)), "all fates are known")
+	require.Equal(t, "kept", string(c.AppendDueEvents([]byte("kept"), h.Sequence, 1000)), "all outcomes are known")
 }

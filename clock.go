@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Clocks, and the timeline that turns their readings into offsets that only grow.
-// No other file reads a clock.
+// Clocks, and the timeline that turns their readings into offsets that never
+// decrease. No other file reads a clock.
 
-// Clock tells the time. Everything in this package that depends on time reads
-// one, and reads it once a call, so a test, a replay or a server that fixes the
-// time once a tick decides what "now" means. clockwork's and benbjohnson's
-// clocks satisfy it as they are.
+// Clock tells the time. Every call of this package that depends on time reads its
+// clock exactly once, so a test, a replay, or a server that sets the time once a tick
+// decides what "now" means. The clocks of github.com/jonboulle/clockwork and
+// github.com/benbjohnson/clock satisfy it as they are.
 type Clock interface{ Now() time.Time }
 
-// ManualClock is a Clock that moves only when told to. The zero value is ready
-// and stands at the zero time. It suits tests in virtual time, replays, and
-// servers that read the time once a tick for all of their sessions: set it
-// before each Receive to stamp datagrams with the moment they arrived, in the order
-// of these moments. Back and forth again counts the way forth as time.
+// ManualClock is a Clock that moves only when told to. The zero value is ready to use
+// and shows the zero time. It is for tests in virtual time, replays, and servers that
+// read the time once a tick for all of their sessions. To give datagrams the time at
+// which they arrived, set it before each Receive, in the order of arrival. If the clock
+// is set back and then forward, the forward part counts as elapsed time.
 //
-// It is not safe for concurrent use: sessions that share one share a goroutine.
-// Move it by its methods; sessions do not notice when it is assigned anew.
+// It is not safe for concurrent use: sessions that share a clock share a goroutine.
+// Change it by its methods only; sessions do not notice an assignment.
 type ManualClock struct {
 	t     time.Time
-	moved int64 // by all calls of Set and Advance together, in nanoseconds, so that sessions need not compare times; it wraps
+	moved int64 // the sum of all movements in nanoseconds, which spares sessions the comparison of times; it may wrap
 }
 
 // Now returns the time that was set last.
 func (c *ManualClock) Now() time.Time { return c.t }
 
-// Set moves the clock to t, forward or back.
+// Set sets the clock to t, which may be earlier than Now.
 func (c *ManualClock) Set(t time.Time) {
 	c.moved += int64(t.Sub(c.t))
 	c.t = t
@@ -42,32 +42,32 @@ func (c *ManualClock) Advance(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// maxStep is the longest step forward that counts as time. A longer one is a
-// clock being set: a ManualClock that was read at zero before its first Set, or
-// a machine that learned the date. A larger limit would let such a step end
-// every session by its timeout; a smaller one would hide a real pause, and a
-// laptop does sleep for a night.
+// maxStep is the longest step forward that counts as elapsed time. A longer one is
+// taken for a clock that was set: a ManualClock that was read before its first Set, or
+// a machine that learned the date. Were it larger, such a step would end every session
+// by timeout; were it smaller, a real pause would go unnoticed, and a laptop does sleep
+// for a night.
 const maxStep = 24 * time.Hour
 
-// timeline turns the readings of a Clock into an offset in nanoseconds that
-// never moves back (I4): it grows by the difference between two readings, and a
-// step back or of more than maxStep counts as no time at all. Time goes on from
-// the new reading either way, so no timer fires or sleeps because a clock was
-// set (P-1.1.1).
+// timeline turns the readings of a Clock into an offset in nanoseconds that never
+// decreases (I4). Each reading adds the difference to the one before; a step back, or
+// one of more than maxStep, adds nothing. In either case the next difference counts
+// from the new reading, so no timer fires early or late because a clock was set
+// (P-1.1.1).
 type timeline struct {
 	clock  Clock
-	manual *ManualClock // clock, if it is one: servers read it several times a tick and session
-	moved  int64        // what manual had moved by at the last reading
+	manual *ManualClock // clock, if it is a ManualClock: servers read it several times per tick and session
+	moved  int64        // manual.moved at the last reading
 	last   time.Time    // the last reading
 	now    int64
 }
 
-// systemClock is the Clock of a Config without one.
+// systemClock is the default of Config.Clock.
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-// start takes the first reading; it is the offset zero.
+// start takes the first reading, which becomes the offset 0.
 func (l *timeline) start(clock Clock) {
 	if clock == nil {
 		clock = systemClock{}
@@ -78,8 +78,8 @@ func (l *timeline) start(clock Clock) {
 	}
 }
 
-// read takes a reading and returns the offset of now. Most calls of a tick find
-// a ManualClock where it was.
+// read takes a reading and returns its offset. The short way is for a ManualClock
+// that has not moved since, which most calls of a tick find.
 func (l *timeline) read() int64 {
 	if l.manual != nil && l.manual.moved == l.moved {
 		return l.now
@@ -87,6 +87,7 @@ func (l *timeline) read() int64 {
 	return l.reread()
 }
 
+// reread is read for a clock that may have moved.
 func (l *timeline) reread() int64 {
 	var step time.Duration
 	if m := l.manual; m != nil {
@@ -103,13 +104,13 @@ func (l *timeline) reread() int64 {
 	return l.now
 }
 
-// time returns the instant of an offset, counted from the last reading.
+// time returns the offset as a time of the clock, counted from the last reading.
 func (l *timeline) time(offset int64) time.Time {
 	return l.last.Add(time.Duration(offset - l.now))
 }
 
-// saturatingAdd returns offset + d, at most the end of time (P-1.1.3). Neither is
-// negative.
+// saturatingAdd returns offset + d, or the largest int64 if that is less (P-1.1.3).
+// Neither may be negative.
 func saturatingAdd(offset, d int64) int64 {
 	if d > math.MaxInt64-offset {
 		return math.MaxInt64

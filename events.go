@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// The wire form of a list of events. How they are delivered once and in order is not
-// here: outbox.go keeps those that we send, inbox.go those that come in.
+// The wire form of a list of events: writing and parsing. Delivery is not here:
+// outbox.go keeps the events that we send, inbox.go those that we receive.
 
-// Event is one message that is delivered exactly once.
+// Event is a piece of application data that is delivered exactly once.
 type Event struct {
-	ID   uint16 // 0 for a session's first, then 1 more for each, wrapping at 65535
+	ID   uint16 // 0 for the first of a session, then 1 more for each; 0 follows 65535
 	Data []byte
 }
 
@@ -23,10 +23,10 @@ const (
 	maxListSize   = MaxDatagramSize - HeaderSize
 )
 
-// AppendEvents appends the payload of an Event datagram to dst. The list holds
-// 1 to 255 events (else ErrPayload), none over MaxEventSize bytes (else
-// ErrEventTooLarge), 1182 bytes in all (else ErrDatagramTooLarge). On an error
-// dst comes back as it was.
+// AppendEvents appends the payload of an Event datagram to dst. The list must hold 1 to
+// 255 events (else ErrPayload) of at most MaxEventSize bytes each (else
+// ErrEventTooLarge), and take at most 1182 bytes, count and lengths included (else
+// ErrDatagramTooLarge). On an error dst is returned unchanged.
 func AppendEvents(dst []byte, events ...Event) ([]byte, error) {
 	if len(events) == 0 || len(events) > maxListEvents {
 		return dst, ErrPayload
@@ -49,18 +49,18 @@ func AppendEvents(dst []byte, events ...Event) ([]byte, error) {
 	return dst, nil
 }
 
-// appendEvent appends an event, which has one encoding (P-5.1.4).
+// appendEvent appends an event in the only encoding that there is (P-5.1.4).
 func appendEvent(dst []byte, id uint16, data []byte) []byte {
 	n := len(data)
 	dst = append(dst, byte(id), byte(id>>8), byte(n), byte(n>>8))
 	return append(dst, data...)
 }
 
-// ParseEvents appends the events of an Event datagram's payload to dst. It is
-// all or nothing: a count of 0, an event past the end or bytes after the last
-// one is ErrPayload, as is a payload longer than any datagram's, and dst comes
-// back as it was, but for its spare capacity. The events' Data is payload's, not a
-// copy.
+// ParseEvents parses the payload of an Event datagram and appends its events to dst. It
+// returns ErrPayload for a count of 0, an event that exceeds the payload, bytes after
+// the last event, and a payload of more than 1182 bytes; dst is then returned
+// unchanged, though its spare capacity may have been overwritten. The Data of the
+// events are parts of payload, not copies.
 func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
 	if len(payload) > maxListSize {
 		return dst, ErrPayload
@@ -72,9 +72,10 @@ func ParseEvents(dst []Event, payload []byte) ([]Event, error) {
 	return events, nil
 }
 
-// parseList appends the events of the list that payload begins with, and returns
-// what follows it, if something may. A list is looked at as a whole before dst
-// grows for it, so that a malformed one costs no memory (P-2.3.3).
+// parseList parses the list that payload begins with. It appends the events to dst and
+// returns the bytes after the list; if more is false there may be none. The whole list
+// is checked before dst grows for it, so that a malformed one takes no memory
+// (P-2.3.3).
 func parseList(dst []Event, payload []byte, more bool) (events []Event, rest []byte, ok bool) {
 	if len(payload) == 0 || payload[0] == 0 {
 		return nil, nil, false

@@ -2,41 +2,45 @@ package ackbits
 
 import "math/bits"
 
-// Which event ids were received, and which may be: the receiver's window. Ids
-// from the oldest missing one on are judged by whether they were received, those
-// before it are old. The events themselves are inbox.go's.
+// The receiver's window of event ids: which ids were received, and which are accepted
+// (chapter 5.3 of docs/protocol.md). The events themselves are in inbox.go; the
+// sender's side of the window is in outbox.go.
 
 const (
-	// nearSpan is the window that a sender of this library keeps to, and all that
-	// Ordered accepts.
-	nearSpan = 256
-	// farSpan is for a sender that counts undelivered events instead of keeping
-	// to a window (P-17.1.6). With 256 such a session
-	// would die of refused datagrams under load; beyond 4096 a copy that was
-	// delayed past a wrap of the ids could be taken for a new event.
-	farSpan = 4096
+	// eventWindow is the window that senders keep to, in ids, and the receiver's window
+	// with Ordered. Smaller, and fewer events fit into a round trip; larger, and
+	// peers that keep to 256 would refuse them.
+	eventWindow = 256
+	// maxEventWindow is the receiver's window without Ordered. It is for a peer that counts
+	// 256 undelivered events instead of keeping to a window (P-17.1.6). Smaller, and
+	// under load so many of that peer's datagrams would be refused that its session
+	// ends; larger, and a copy that was delayed past a wrap of the ids could be taken
+	// for a new event.
+	maxEventWindow = 4096
 )
 
-// idWindow knows which event ids were received.
+// idWindow records which event ids were received.
 //
-// Invariant: base is the oldest id not received; bit id is set exactly when an
-// id of base … base+span−1 was received.
+// Invariant: base is the oldest id not received, and for each id of base …
+// base+size−1, bit id (modulo the number of bits) is set exactly when that id was
+// received.
 type idWindow struct {
 	base uint16
-	span uint16
-	near [nearSpan / 64]uint64
-	far  []uint64 // of farSpan bits; replaces near once an id needs it
+	size uint16 // of the window, in ids
+	near [eventWindow / 64]uint64
+	far  []uint64 // maxEventWindow bits, in place of near from the first id on that needs them
 }
 
 // idState is what an event id means to the receiver.
 type idState uint8
 
 const (
-	idNew idState = iota
-	idKnown
-	idOutside
+	idNew     idState = iota
+	idKnown           // received before
+	idOutside         // neither in the window nor old
 )
 
+// words returns the bits in use.
 func (w *idWindow) words() []uint64 {
 	if w.far != nil {
 		return w.far
@@ -44,8 +48,8 @@ func (w *idWindow) words() []uint64 {
 	return w.near[:]
 }
 
-// judge says what an id means (P-5.3.1). Base is new by definition; what is up to
-// 32767 before it was received long ago. Ids compare like sequences (P-3.1.3).
+// judge classifies an id (P-5.3.1). base is new by definition; the 32767 ids before it
+// were received. Ids are compared like sequences (P-3.1.3).
 func (w *idWindow) judge(id uint16) idState {
 	ahead := id - w.base
 	switch {
@@ -53,9 +57,9 @@ func (w *idWindow) judge(id uint16) idState {
 		return idNew
 	case ahead > 1<<15:
 		return idKnown
-	case ahead >= w.span:
+	case ahead >= w.size:
 		return idOutside
-	case w.far == nil && ahead >= nearSpan:
+	case w.far == nil && ahead >= eventWindow:
 		return idNew
 	}
 	if w.received(id) {
@@ -64,15 +68,15 @@ func (w *idWindow) judge(id uint16) idState {
 	return idNew
 }
 
-// received reports whether an id was received that lies from base on, inside
-// what words hold.
+// received reports whether an id at or after base was received; words must have a bit
+// for it.
 func (w *idWindow) received(id uint16) bool {
 	words := w.words()
 	return words[int(id>>6)&(len(words)-1)]>>(id&63)&1 != 0
 }
 
-// accept takes an id that is inside the window, and reports whether it is new
-// (P-5.3.3). Ids may come in any order (P-17.1.2).
+// accept records an id, which must not be outside the window, as received, and reports
+// whether it is new (P-5.3.3). Ids may arrive in any order (P-17.1.2).
 func (w *idWindow) accept(id uint16) (isNew bool) {
 	if id == w.base {
 		w.base++
@@ -84,8 +88,8 @@ func (w *idWindow) accept(id uint16) (isNew bool) {
 	if w.judge(id) != idNew {
 		return false
 	}
-	if w.far == nil && id-w.base >= nearSpan {
-		far := make([]uint64, farSpan/64)
+	if w.far == nil && id-w.base >= eventWindow {
+		far := make([]uint64, maxEventWindow/64)
 		w.widen(far)
 		w.far = far
 	}
@@ -94,7 +98,7 @@ func (w *idWindow) accept(id uint16) (isNew bool) {
 	return true
 }
 
-// advance moves base past the ids that were received and forgets them.
+// advance moves base to the oldest id not received and clears the bits on the way.
 func (w *idWindow) advance() {
 	words := w.words()
 	for {
@@ -109,29 +113,29 @@ func (w *idWindow) advance() {
 	}
 }
 
-// widen copies near to far, which holds farSpan zero bits. The words of the two
-// spans do not line up, so the bits move one by one.
+// widen copies the bits of near to far, which has maxEventWindow bits, all zero. An id has
+// different places in the two, so the bits are copied one by one.
 func (w *idWindow) widen(far []uint64) {
-	for ahead := range uint16(nearSpan) {
-		if id := w.base + ahead; w.near[id>>6&(nearSpan/64-1)]>>(id&63)&1 != 0 {
-			far[id>>6&(farSpan/64-1)] |= 1 << (id & 63)
+	for ahead := range uint16(eventWindow) {
+		if id := w.base + ahead; w.near[id>>6&(eventWindow/64-1)]>>(id&63)&1 != 0 {
+			far[id>>6&(maxEventWindow/64-1)] |= 1 << (id & 63)
 		}
 	}
 }
 
-// narrow gives back what widen took, if nothing needs it any more.
+// narrow returns from far to near, if no id received needs far.
 func (w *idWindow) narrow() {
 	if w.far == nil {
 		return
 	}
-	var near [nearSpan / 64]uint64
+	var near [eventWindow / 64]uint64
 	left := 0
 	for _, word := range w.far {
 		left += bits.OnesCount64(word)
 	}
-	for ahead := range uint16(nearSpan) {
-		if id := w.base + ahead; w.far[id>>6&(farSpan/64-1)]>>(id&63)&1 != 0 {
-			near[id>>6&(nearSpan/64-1)] |= 1 << (id & 63)
+	for ahead := range uint16(eventWindow) {
+		if id := w.base + ahead; w.far[id>>6&(maxEventWindow/64-1)]>>(id&63)&1 != 0 {
+			near[id>>6&(eventWindow/64-1)] |= 1 << (id & 63)
 			left--
 		}
 	}
@@ -140,23 +144,24 @@ func (w *idWindow) narrow() {
 	}
 }
 
-// admits reports whether all ids of a list are in the window or old. They are
-// judged in the list's order, each as if those before it had been accepted,
-// which moves base: never by more than one list and the whole span, so ids
-// clear of both edges need no second look (P-5.3.2).
+// admits reports whether all ids of a list are in the window or old. Each is judged as
+// if those before it in the list had been accepted (P-5.3.2). That may move base, but
+// by no more than a list and the whole window. So only ids near the two edges of the
+// window must be judged one by one.
 func (w *idWindow) admits(events []Event) bool {
-	const slack = farSpan + maxListEvents
+	const slack = maxEventWindow + maxListEvents
 	for i := range events {
 		ahead := events[i].ID - w.base
-		if ahead >= w.span && ahead <= 1<<15+slack {
+		if ahead >= w.size && ahead <= 1<<15+slack {
 			return w.admitsOneByOne(events)
 		}
 	}
 	return true
 }
 
+// admitsOneByOne is admits on a copy of the window.
 func (w *idWindow) admitsOneByOne(events []Event) bool {
-	var far [farSpan / 64]uint64
+	var far [maxEventWindow / 64]uint64
 	if w.far == nil {
 		w.widen(far[:])
 	} else {

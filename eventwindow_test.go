@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func windowAt(base, span uint16) *idWindow { return &idWindow{base: base, span: span} }
+func windowAt(base, size uint16) *idWindow { return &idWindow{base: base, size: size} }
 
 // insertRange inserts the ids from first up to but without end.
 func (w *idWindow) insertRange(first, end uint16) {
@@ -44,8 +44,8 @@ func TestIDsAtTheEdgesOfTheWindow(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d ahead", tc.ahead), func(t *testing.T) {
 			fromEveryEdge(t, func(t *testing.T, start uint16) {
-				require.Equal(t, tc.plain, windowAt(start, farSpan).judge(start+tc.ahead))
-				require.Equal(t, tc.ordered, windowAt(start, nearSpan).judge(start+tc.ahead))
+				require.Equal(t, tc.plain, windowAt(start, maxEventWindow).judge(start+tc.ahead))
+				require.Equal(t, tc.ordered, windowAt(start, eventWindow).judge(start+tc.ahead))
 			})
 		})
 	}
@@ -64,7 +64,7 @@ func TestWindowOfAnInboxBeginsAtZero(t *testing.T) {
 }
 
 func TestCopyFromFarBackIsKnown(t *testing.T) {
-	w := windowAt(0, farSpan)
+	w := windowAt(0, maxEventWindow)
 	w.insertRange(0, 401)
 	require.Equal(t, idKnown, w.judge(50))
 	require.True(t, w.admits(eventsOf(50)))
@@ -75,7 +75,7 @@ func TestBaseMovesPastAllThatWasReceived(t *testing.T) {
 	for _, n := range []uint16{1, 2, 62, 63, 64, 65, 127, 128, 255, 256, 257, 4095} {
 		t.Run(fmt.Sprintf("over %d", n), func(t *testing.T) {
 			fromEveryEdge(t, func(t *testing.T, start uint16) {
-				w := windowAt(start, farSpan)
+				w := windowAt(start, maxEventWindow)
 				w.insertRange(start+1, start+n)
 				require.Equal(t, start, w.base)
 				w.accept(start)
@@ -93,32 +93,32 @@ func TestBaseMovesPastAllThatWasReceived(t *testing.T) {
 func TestListIsJudgedInItsOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		received uint16 // ids 1 … received were, 0 was not
-		span     uint16
+		size     uint16
 		ids      []uint16
 		want     bool
 	}{
-		"just outside":                    {0, farSpan, []uint16{4096}, false},
-		"just outside, after base":        {0, farSpan, []uint16{0, 4096}, true},
-		"just outside, before base":       {0, farSpan, []uint16{4096, 0}, false},
-		"after base moved over many":      {4095, farSpan, []uint16{0, 8191}, true},
-		"one too far":                     {4095, farSpan, []uint16{0, 8192}, false},
-		"ordered, just outside":           {0, nearSpan, []uint16{256}, false},
-		"ordered, after base":             {0, nearSpan, []uint16{0, 256}, true},
-		"ordered, after base moved":       {255, nearSpan, []uint16{0, 511}, true},
-		"ordered, one too far":            {255, nearSpan, []uint16{0, 512}, false},
-		"steps of the list add up":        {0, nearSpan, []uint16{255, 0, 256, 1, 257, 2, 258}, true},
-		"oldest of the old":               {0, farSpan, []uint16{32769}, true},
-		"older than that":                 {0, farSpan, []uint16{32768}, false},
-		"too old once base moved":         {0, farSpan, []uint16{0, 32769}, false},
-		"not too old before base moved":   {0, farSpan, []uint16{32769, 0}, true},
-		"too old once base moved by many": {4095, farSpan, []uint16{0, 32768 + 4096}, false},
-		"old enough for that":             {4095, farSpan, []uint16{0, 32768 + 4097}, true},
-		"the first is fine":               {0, farSpan, []uint16{0, 1, 2, 30000}, false},
-		"same id twice":                   {0, farSpan, []uint16{0, 0, 1, 1}, true},
+		"just outside":                    {0, maxEventWindow, []uint16{4096}, false},
+		"just outside, after base":        {0, maxEventWindow, []uint16{0, 4096}, true},
+		"just outside, before base":       {0, maxEventWindow, []uint16{4096, 0}, false},
+		"after base moved over many":      {4095, maxEventWindow, []uint16{0, 8191}, true},
+		"one too far":                     {4095, maxEventWindow, []uint16{0, 8192}, false},
+		"ordered, just outside":           {0, eventWindow, []uint16{256}, false},
+		"ordered, after base":             {0, eventWindow, []uint16{0, 256}, true},
+		"ordered, after base moved":       {255, eventWindow, []uint16{0, 511}, true},
+		"ordered, one too far":            {255, eventWindow, []uint16{0, 512}, false},
+		"steps of the list add up":        {0, eventWindow, []uint16{255, 0, 256, 1, 257, 2, 258}, true},
+		"oldest of the old":               {0, maxEventWindow, []uint16{32769}, true},
+		"older than that":                 {0, maxEventWindow, []uint16{32768}, false},
+		"too old once base moved":         {0, maxEventWindow, []uint16{0, 32769}, false},
+		"not too old before base moved":   {0, maxEventWindow, []uint16{32769, 0}, true},
+		"too old once base moved by many": {4095, maxEventWindow, []uint16{0, 32768 + 4096}, false},
+		"old enough for that":             {4095, maxEventWindow, []uint16{0, 32768 + 4097}, true},
+		"the first is fine":               {0, maxEventWindow, []uint16{0, 1, 2, 30000}, false},
+		"same id twice":                   {0, maxEventWindow, []uint16{0, 0, 1, 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fromEveryEdge(t, func(t *testing.T, start uint16) {
-				w := windowAt(start, tc.span)
+				w := windowAt(start, tc.size)
 				w.insertRange(start+1, start+tc.received+1)
 				ids := make([]uint16, len(tc.ids))
 				for i := range ids {
@@ -134,12 +134,12 @@ func TestListIsJudgedInItsOrder(t *testing.T) {
 // P-17.1.6.
 func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 	fromEveryEdge(t, func(t *testing.T, start uint16) {
-		w := windowAt(start, farSpan)
+		w := windowAt(start, maxEventWindow)
 		w.insertRange(start+1, start+256)
 		require.Nil(t, w.far, "the near window holds 256")
 
 		w.accept(start + 256)
-		require.Len(t, w.far, farSpan/64)
+		require.Len(t, w.far, maxEventWindow/64)
 		w.narrow()
 		require.NotNil(t, w.far, "an id beyond the near window needs it")
 		require.Equal(t, idKnown, w.judge(start+256))
@@ -166,16 +166,16 @@ func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 
 // The dumb model of the window: the set of ids received, unwrapped.
 type windowModel struct {
-	base, span int64
+	base, size int64
 	received   map[int64]bool
 }
 
 func (m *windowModel) judge(id uint16) (n int64, v idState) {
 	n = m.base + int64(id-uint16(m.base))
 	switch {
-	case n < m.base+m.span && m.received[n]:
+	case n < m.base+m.size && m.received[n]:
 		return n, idKnown
-	case n < m.base+m.span:
+	case n < m.base+m.size:
 		return n, idNew
 	case n > m.base+32768:
 		return n - 65536, idKnown
@@ -214,11 +214,11 @@ func (m *windowModel) admits(ids []uint16) bool {
 
 // idLists draws lists of ids around base: short ones with everything that can
 // lie at an edge, and runs that fill the window.
-func idLists(t *rapid.T, base, span int64) []uint16 {
+func idLists(t *rapid.T, base, size int64) []uint16 {
 	if rapid.Bool().Draw(t, "run") {
 		first := base + rapid.Int64Range(0, 5).Draw(t, "gap")
 		if rapid.Bool().Draw(t, "far run") {
-			first += rapid.Int64Range(0, span).Draw(t, "first")
+			first += rapid.Int64Range(0, size).Draw(t, "first")
 		}
 		ids := make([]uint16, rapid.IntRange(1, 255).Draw(t, "length"))
 		for i := range ids {
@@ -230,9 +230,9 @@ func idLists(t *rapid.T, base, span int64) []uint16 {
 		rapid.Int64Range(-3, 5),
 		rapid.Int64Range(-70, 70),
 		rapid.Int64Range(250, 260),
-		rapid.Int64Range(span-5, span+5),
+		rapid.Int64Range(size-5, size+5),
 		rapid.Int64Range(32764, 32772),
-		rapid.Int64Range(32764+span, 32772+span),
+		rapid.Int64Range(32764+size, 32772+size),
 		rapid.Int64Range(0, 65535),
 	)
 	ids := make([]uint16, rapid.IntRange(1, 6).Draw(t, "length"))
@@ -246,11 +246,11 @@ func idLists(t *rapid.T, base, span int64) []uint16 {
 func TestWindowIsASetOfReceivedIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.SampledFrom(edgeStarts).Draw(t, "start")
-		span := rapid.SampledFrom([]int64{nearSpan, farSpan}).Draw(t, "span")
-		w := windowAt(start, uint16(span))
-		m := &windowModel{int64(start), span, map[int64]bool{}}
+		size := rapid.SampledFrom([]int64{eventWindow, maxEventWindow}).Draw(t, "size")
+		w := windowAt(start, uint16(size))
+		m := &windowModel{int64(start), size, map[int64]bool{}}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			ids := idLists(t, m.base, span)
+			ids := idLists(t, m.base, size)
 			before, words := *w, append([]uint64(nil), w.words()...)
 			admitted := w.admits(eventsOf(ids...))
 			require.Equal(t, m.admits(ids), admitted, "admits %v after %d", ids, w.base)
@@ -270,7 +270,7 @@ func TestWindowIsASetOfReceivedIDs(t *testing.T) {
 				w.narrow()
 				wide := false
 				for n := range m.received {
-					wide = wide || n >= m.base+nearSpan
+					wide = wide || n >= m.base+eventWindow
 				}
 				require.Equal(t, wide, w.far != nil)
 			}
@@ -281,7 +281,7 @@ func TestWindowIsASetOfReceivedIDs(t *testing.T) {
 
 // requireWindow looks at every id that the window can know, and a few more.
 func requireWindow(t *rapid.T, m *windowModel, w *idWindow) {
-	for n := m.base - 2; n < m.base+m.span+2; n++ {
+	for n := m.base - 2; n < m.base+m.size+2; n++ {
 		if _, want := m.judge(uint16(n)); w.judge(uint16(n)) != want {
 			t.Fatalf("id %d is %d at %d, want %d", uint16(n), w.judge(uint16(n)), w.base, want)
 		}
@@ -289,7 +289,7 @@ func requireWindow(t *rapid.T, m *windowModel, w *idWindow) {
 }
 
 func TestRefusingAListCostsNoAllocation(t *testing.T) {
-	w := windowAt(0, farSpan)
+	w := windowAt(0, maxEventWindow)
 	list := eventsOf(0, 1, 300, 4097, 30000)
 	require.Zero(t, testing.AllocsPerRun(10, func() { w.admits(list) }))
 	w.accept(300)

@@ -10,13 +10,13 @@ import (
 
 var errGarbage = errors.New("game: garbage instead of a snapshot")
 
-// A gallery keeps the snapshots that a client has decoded, for later ones to
-// build on. A snapshot is three bytes: its number, the number of its baseline
-// and what to add to it. Baseline 0 is the empty world.
+// A gallery keeps the snapshots that a client has decoded, as baselines for later
+// ones. A snapshot is three bytes: its number, the number of its baseline, and what to
+// add to that. Baseline 0 is the empty world.
 type gallery map[byte]int
 
-// accept is the Config.Accept of the client. It decodes here, and not after
-// Receive, because what is acknowledged is what the server will build on.
+// accept is the Config.Accept of the client. It decodes here and not after Receive,
+// because the server will build on every snapshot that is acknowledged.
 func (g gallery) accept(h ackbits.Header, payload []byte) error {
 	if h.Type != ackbits.TypeSnapshot {
 		return nil
@@ -26,14 +26,14 @@ func (g gallery) accept(h ackbits.Header, payload []byte) error {
 	}
 	baseline, ok := g[payload[1]]
 	if !ok {
-		return ackbits.ErrWithhold // sound, but of no use: do not acknowledge it
+		return ackbits.ErrWithhold // valid, but of no use: do not acknowledge it
 	}
 	g[payload[0]] = baseline + int(payload[2])
-	return nil // this datagram is now acknowledged and handed over
+	return nil // this datagram is now acknowledged and delivered
 }
 
 // A client decodes delta snapshots in Accept. The baseline of one was lost, so it
-// is withheld and the server will not take it for a baseline in turn.
+// withholds that one, and the server will not use it as a baseline.
 func ExampleConfig_accept() {
 	clock := new(ackbits.ManualClock)
 	world := gallery{0: 0}

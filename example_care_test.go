@@ -9,7 +9,7 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// must is for examples: the errors of NewSession are those of a wrong Config.
+// must is for examples, where no error is expected.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -17,8 +17,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// Use two buffers. Events and Payload are parts of the buffer that was received
-// into; an answer that is built in the same one overwrites them.
+// Use two buffers. Events and Payload are parts of the buffer that was passed to
+// Receive; building an answer in the same buffer overwrites them.
 func ExampleSession_Receive() {
 	clock := new(ackbits.ManualClock)
 	client := must(ackbits.NewSession(ackbits.Config{Clock: clock}))
@@ -42,9 +42,9 @@ func ExampleSession_Receive() {
 	// wrong: pshot
 }
 
-// Flush after every Receive. A header names 33 datagrams; of a burst of 64 that
-// is handed in without an answer in between, the first 31 can no longer be
-// acknowledged, and the sender takes them for lost.
+// Run Due after every Receive. A header acknowledges the newest datagram and the 32
+// before it. If 64 are received without an answer in between, the first 31 can no
+// longer be acknowledged, and the sender declares them lost.
 func ExampleSession_Due() {
 	clock := new(ackbits.ManualClock)
 	sender := must(ackbits.NewSession(ackbits.Config{Clock: clock}))
@@ -57,7 +57,7 @@ func ExampleSession_Due() {
 		datagram, _, _ := sender.AppendDatagram(nil, ackbits.TypeInput, []byte("jump"))
 		must(careful.Receive(datagram))
 		for range careful.Due(outBuf) { // send it
-			answers++ // only when a burst asks for one, so this is cheap
+			answers++ // only when a burst requires one, so this is cheap
 		}
 		must(careless.Receive(datagram))
 	}
@@ -70,8 +70,8 @@ func ExampleSession_Due() {
 	// careless: 31 outrun
 }
 
-// Take a fresh random token for each session. A client that was restarted counts
-// from 0 again; under the old token the server takes what it sends for stale.
+// Take a fresh random token for each session. A client that was restarted counts from
+// 0 again; with the old token, everything that it sends is Stale to the server.
 func ExampleNewSession() {
 	var random [8]byte
 	rand.Read(random[:]) // never fails
@@ -103,9 +103,9 @@ func ExampleNewSession() {
 	// fresh token: Newest, 1 events
 }
 
-// After a pause hand in what has arrived before anything else. Only AppendDue
-// finds timeouts, and a datagram that waited in the socket keeps the session
-// alive. Err alone finds nothing: it tells what the last call found.
+// After a pause, pass what has arrived to Receive before anything else. Timeouts are
+// detected only in AppendDue and Due, and a datagram that waited in the socket keeps
+// the session alive. Err detects nothing: it reports what the last call found.
 func ExampleSession_AppendDue() {
 	clock := new(ackbits.ManualClock)
 	peer := must(ackbits.NewSession(ackbits.Config{Clock: clock}))
@@ -130,8 +130,8 @@ func ExampleSession_AppendDue() {
 	// AppendDue first: ackbits: timeout
 }
 
-// Drain before Close. After it nothing is resent, so an event that was lost stays
-// lost: wait until InFlight is 0 first.
+// Drain before Close: wait until InFlight is 0, because nothing is retransmitted after
+// Close and a lost event would stay lost. Shutdown does both.
 func ExampleSession_Close() {
 	clock := new(ackbits.ManualClock)
 	server := must(ackbits.NewSession(ackbits.Config{Clock: clock}))
@@ -145,7 +145,7 @@ func ExampleSession_Close() {
 			server.Close()
 			closed = true
 		}
-		for datagram := range server.Due(buf) { // from Close on, three farewells
+		for datagram := range server.Due(buf) { // after Close, three Disconnects
 			if lose {
 				lose = false
 				continue
@@ -168,9 +168,9 @@ func ExampleSession_Close() {
 	// client: ackbits: peer left
 }
 
-// Slow down by Room. The event that finds none ends the session, because a peer
-// that acknowledges nothing must not fill the memory; a caller with much to say
-// waits until there is room again. Config.Backlog makes more.
+// Slow down by Room. Sending an event without room ends the session, because a peer that
+// acknowledges nothing must not fill the memory. A caller with much to send waits until
+// there is room again. Config.Backlog makes more room.
 func ExampleSession_Room() {
 	clock := new(ackbits.ManualClock)
 	server := must(ackbits.NewSession(ackbits.Config{Clock: clock}))
@@ -201,16 +201,16 @@ func ExampleSession_Room() {
 	// 88 more, 600 received
 }
 
-// What to turn on when both peers are this library. With Bundle an event rides in
-// a datagram that goes anyway, here a snapshot; with Adaptive it is resent, and
-// sent ahead of loss, as the link at hand needs.
+// What to turn on when both peers are this library. With Bundle, datagrams that are sent
+// anyway carry events, here a snapshot. With Adaptive, retransmissions and proactive
+// copies follow what the link needs.
 func ExampleConfig_adaptive() {
 	clock := new(ackbits.ManualClock)
 	cfg := ackbits.Config{
 		Clock:     clock,
 		Adaptive:  true,
 		Bundle:    true,
-		EventRate: 8000, // bytes a second for all copies but the first
+		EventRate: 8000, // bytes a second for all copies but the first ones
 	}
 	server := must(ackbits.NewSession(cfg))
 	client := must(ackbits.NewSession(cfg))

@@ -8,8 +8,8 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// The header of a game that had its own format already: type, sequence, ack and
-// ack bits. Its socket layer knows the sender, so there is no token.
+// The header of a game that already has a format of its own: type, sequence, ack and ack
+// bits. Its socket layer knows the sender, so there is no token.
 const ownHeader = 1 + 2 + 2 + 4
 
 func appendOwnHeader(dst []byte, h ackbits.Header) []byte {
@@ -30,8 +30,8 @@ func parseOwnHeader(datagram []byte) (h ackbits.Header, payload []byte, ok bool)
 	return h, datagram[ownHeader:], true
 }
 
-// ownDue returns the datagrams that must leave now: events, and if a burst came
-// in, one that acknowledges it. Heartbeats and timeouts are the game's own.
+// ownDue returns the datagrams to send now: events, and after a burst one that
+// acknowledges it. Heartbeats and timeouts are the game's own.
 func ownDue(c *ackbits.ReliableChannel) (datagrams [][]byte) {
 	const room = 500 - ownHeader // this game's datagrams are at most 500 bytes
 	for c.EventsDue(room) {
@@ -50,8 +50,8 @@ func ownDue(c *ackbits.ReliableChannel) (datagrams [][]byte) {
 	return datagrams
 }
 
-// Reliable events under a header of nine bytes. The first datagram is lost; after
-// the resend a burst comes in whose acknowledgement must not wait.
+// Reliable events under a header of nine bytes. The first datagram is lost. After the
+// retransmission comes a burst, whose acknowledgement must not wait.
 func ExampleReliableChannel() {
 	clock := new(ackbits.ManualClock)
 	clock.Set(time.Date(2026, 6, 17, 12, 0, 0, 0, time.UTC))

@@ -7,10 +7,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// Three datagrams arrive in reverse order. Arrival compares a datagram with all
-// others, and by that both snapshots are late. Latest compares it with those of
-// its own type: the second snapshot is still the newest there is, and a game that
-// went by Arrival would throw it away.
+// Three datagrams arrive in reverse order. Arrival compares a datagram with all others,
+// so both snapshots are Late. Latest compares it with those of its own type: the second
+// snapshot is still the newest one, and a game that checked Arrival would drop it.
 func ExampleIncoming_latest() {
 	clock := new(ackbits.ManualClock)
 	cfg := ackbits.Config{Clock: clock}

@@ -10,8 +10,8 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// A player is one side of the connection. Its two buffers are apart because what
-// Receive returns is part of in.
+// A player is one side of the connection. It has two buffers because what Receive
+// returns is part of the first.
 type player struct {
 	name    string
 	session *ackbits.Session
@@ -21,21 +21,21 @@ type player struct {
 
 // README: begin loop
 
-// pump is one turn of the game loop. With a net.Conn, first set the read deadline
-// to a millisecond from now: Read then fails once nothing more has arrived.
+// pump is one turn of the game loop. With a net.Conn, first set the read deadline to a
+// millisecond from now: Read then fails once nothing more has arrived.
 func (p *player) pump(event, state []byte) error {
 	for n, err := p.conn.Read(p.in); err == nil; n, err = p.conn.Read(p.in) {
-		incoming, _ := p.session.Receive(p.in[:n]) // empty if it was invalid or foreign
+		incoming, _ := p.session.Receive(p.in[:n]) // empty if it was invalid or of another session
 		for _, event := range incoming.Events {
 			p.onEvent(event.Data) // exactly once
 		}
-		if incoming.Latest && incoming.Type == ackbits.TypeInput { // Connect is latest, too
-			p.onState(incoming.Payload) // newer than all states before
+		if incoming.Latest && incoming.Type == ackbits.TypeInput { // a Connect can set Latest, too
+			p.onState(incoming.Payload) // newer than all before
 		}
-		p.flush() // acknowledges in time when many arrive at once
+		p.flush() // sends acks inside the loop, so that a burst cannot overrun the ack window
 	}
 	if event != nil && p.session.Room() > 0 { // one too many would end the session
-		p.session.Send(event) // goes out with flush, until it is acknowledged
+		p.session.Send(event) // flush sends it, and retransmits it until it is acknowledged
 	}
 	if datagram, _, err := p.session.AppendDatagram(p.out[:0], ackbits.TypeInput, state); err == nil {
 		p.conn.Write(datagram) // once; the next one replaces it
@@ -44,7 +44,7 @@ func (p *player) pump(event, state []byte) error {
 	return p.session.Err() // why the session has ended, if it has
 }
 
-// flush sends what is due: events, for the first time or again, and heartbeats.
+// flush sends what is due: events, retransmissions and heartbeats.
 func (p *player) flush() {
 	for datagram := range p.session.Due(p.out) {
 		p.conn.Write(datagram)
@@ -56,9 +56,9 @@ func (p *player) flush() {
 func (p *player) onEvent(event []byte) { fmt.Printf("%s hears: %s\n", p.name, event) }
 func (p *player) onState(state []byte) { fmt.Printf("%s sees: %s\n", p.name, state) }
 
-// Two players at 20 turns a second. The datagram with Anna's event is lost; Ben
-// hears it after the resend, and once. The states need no resend: the next
-// turn's replaces them.
+// Two players at 20 turns a second. The datagram with Anna's event is lost. Ben hears it
+// after the retransmission, and once. States are never retransmitted: that of the next
+// turn replaces them.
 func Example() {
 	clock := new(ackbits.ManualClock) // leave Config.Clock nil for the system's
 	clock.Set(time.Date(2026, 6, 17, 12, 0, 0, 0, time.UTC))
@@ -103,7 +103,7 @@ func newPlayer(name string, clock ackbits.Clock, conn io.ReadWriter) *player {
 	session, err := ackbits.NewSession(ackbits.Config{
 		Token:        0x5eed, // in a game a fresh random one, from the handshake
 		Clock:        clock,
-		PollInterval: 50 * time.Millisecond, // pump is called so often
+		PollInterval: 50 * time.Millisecond, // how often pump is called
 	})
 	if err != nil {
 		panic(err)
@@ -112,7 +112,7 @@ func newPlayer(name string, clock ackbits.Clock, conn io.ReadWriter) *player {
 		name:    name,
 		session: session,
 		conn:    conn,
-		in:      make([]byte, ackbits.MaxDatagramSize+1), // a longer datagram is seen to be too long
+		in:      make([]byte, ackbits.MaxDatagramSize+1), // so that an oversized datagram is rejected, not silently truncated
 		out:     make([]byte, ackbits.MaxDatagramSize),
 	}
 }

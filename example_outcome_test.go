@@ -7,9 +7,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// A server sends only what has changed since a baseline, the newest snapshot that
-// it knows the client to have. The verdicts tell which one that is: a lost
-// snapshot is never built on, and is not sent again either.
+// A server sends only what has changed since a baseline: the newest snapshot that the
+// client is known to have. Outcomes tell which one that is. A lost snapshot never
+// becomes a baseline, and is not retransmitted either.
 func ExampleSession_NextOutcome_baseline() {
 	clock := new(ackbits.ManualClock)
 	server, err := ackbits.NewSession(ackbits.Config{Clock: clock, Outcomes: true})
@@ -21,11 +21,11 @@ func ExampleSession_NextOutcome_baseline() {
 		panic(err)
 	}
 
-	sent := map[uint16]int{} // the world in each snapshot that has no verdict yet
+	sent := map[uint16]int{} // the world in each snapshot that has no outcome yet
 	baseline, baselineSeq, hasBaseline := 0, uint16(0), false
 	for tick, world := range []int{100, 103, 104, 110, 115} {
 		for o, ok := server.NextOutcome(); ok; o, ok = server.NextOutcome() {
-			// Verdicts may come out of order, and sequences wrap around.
+			// Outcomes may come out of order, and sequences wrap around.
 			newer := !hasBaseline || int16(o.Sequence-baselineSeq) > 0
 			if o.Type == ackbits.TypeSnapshot && o.Delivered && newer {
 				baseline, baselineSeq, hasBaseline = sent[o.Sequence], o.Sequence, true
@@ -34,7 +34,7 @@ func ExampleSession_NextOutcome_baseline() {
 		}
 
 		snapshot := fmt.Sprintf("world %d", world)
-		if hasBaseline { // name it, so that the client knows what to add to
+		if hasBaseline { // say which, so that the client knows what to add to
 			snapshot = fmt.Sprintf("snapshot %d %+d", baselineSeq, world-baseline)
 		}
 		datagram, seq, err := server.AppendDatagram(nil, ackbits.TypeSnapshot, []byte(snapshot))
@@ -61,15 +61,15 @@ func ExampleSession_NextOutcome_baseline() {
 	// snapshot 4: snapshot 3 +5
 }
 
-// An event is resent as it was. Where only the newest content matters, send a
-// datagram instead and compose it anew when it is lost: that costs no more, and
-// what is sent is never out of date.
+// An event is retransmitted unchanged. Where only the newest content matters, send a
+// datagram instead, and when it is lost, send another with the newest content. That
+// costs no more, and what is sent is never out of date.
 func ExampleSession_NextOutcome_resend() {
 	clock := new(ackbits.ManualClock)
 	player, err := ackbits.NewSession(ackbits.Config{
 		Clock:     clock,
 		Outcomes:  true,
-		LossDelay: 200 * time.Millisecond, // a verdict soon; reordering may then look like loss
+		LossDelay: 200 * time.Millisecond, // outcomes soon; reordering may then look like loss
 	})
 	if err != nil {
 		panic(err)
@@ -90,8 +90,8 @@ func ExampleSession_NextOutcome_resend() {
 		return datagram
 	}
 
-	sendInventory() // and the network loses it
-	gold = 25       // which the server does not know, nor that it was 10
+	sendInventory() // the network loses it
+	gold = 25       // the server knows neither value yet
 	clock.Advance(200 * time.Millisecond)
 	for o, ok := player.NextOutcome(); ok; o, ok = player.NextOutcome() {
 		if o.Type == typeInventory && !o.Delivered {

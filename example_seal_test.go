@@ -13,11 +13,11 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// keys derives what seals and opens a session's datagrams from a secret that both
-// ends share and that is fresh for this session: of a handshake, or of a ticket that
-// a backend gave both of them over TLS. Each direction has a label of its own, and
-// so a key of its own: with one key for both, nonces would come twice. The salt is
-// what else both know of this session, its token for example.
+// keys derives the two keys of a session from a secret that both ends share and that is
+// fresh for this session: from a handshake, or from a ticket that a backend gave to both
+// over TLS. Each direction has its own label and so its own key: with one key for both,
+// nonces would be used twice. The salt is anything else that both know of this session,
+// its token for example.
 func keys(secret, salt []byte) (toServer, toClient cipher.AEAD, err error) {
 	for _, direction := range []struct {
 		label string
@@ -38,8 +38,8 @@ func keys(secret, salt []byte) (toServer, toClient cipher.AEAD, err error) {
 	return toServer, toClient, nil
 }
 
-// Two sealed sessions. Who has seen all datagrams can read none of them, send none,
-// and have none taken in twice.
+// Two sealed sessions. Someone who has seen all datagrams can read none of them, forge
+// none, and replay none.
 func ExampleConfig_seal() {
 	clock := new(ackbits.ManualClock)
 	toServer, toClient, err := keys([]byte("a secret of 32 random bytes, say"), []byte("token 7"))
@@ -71,14 +71,14 @@ func ExampleConfig_seal() {
 	// alive: true
 }
 
-// A sealer seals datagrams under a header of one's own, as a Session does under its.
-// The number of a datagram is its nonce and is not on the wire: the receiver works
-// it out from the sequence, as the nearest to the newest that it has opened. An
+// A sealer seals datagrams under a header of your own, as a Session does under its own.
+// The number of a datagram is its nonce. It is not on the wire: the receiver takes the
+// number with the datagram's sequence that is nearest to the newest number opened. An
 // AckTracker is the replay window.
 type sealer struct {
 	ours, theirs cipher.AEAD
 	sent         int64 // the number of the next datagram
-	newest       int64 // the newest opened; −1 before any
+	newest       int64 // the newest number opened; −1 before any
 	window       ackbits.AckTracker
 }
 
@@ -86,8 +86,8 @@ func nonce(number int64) []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 4), uint64(number))
 }
 
-// seal appends the sealed payload to a header, which stays readable and cannot be
-// changed. The header must be that of the next datagram.
+// seal appends the sealed payload to a header. The header stays readable, but cannot be
+// changed unnoticed. It must be the header of the next datagram.
 func (s *sealer) seal(header, payload []byte) []byte {
 	s.sent++
 	return s.ours.Seal(header, nonce(s.sent-1), payload, header)
@@ -109,8 +109,8 @@ func (s *sealer) open(header, sealed []byte, seq uint16) (payload []byte, ok boo
 	return payload, true
 }
 
-// A ReliableChannel has no bytes, so its user seals. Nothing may reach Receive that
-// did not open.
+// A ReliableChannel handles no datagram bytes, so its user seals them. Only what has been
+// opened may be passed to Receive.
 func ExampleReliableChannel_sealed() {
 	clock := new(ackbits.ManualClock)
 	there, back, err := keys([]byte("a secret of 32 random bytes, say"), nil)
@@ -143,9 +143,9 @@ func ExampleReliableChannel_sealed() {
 	// refused
 }
 
-// A connection broke off: what is not known to be delivered goes again over the next
-// session. Some of it may have arrived, because the last acknowledgements were lost
-// with the session; a number of the application's own tells.
+// A connection was lost. Events that are not known to be delivered are sent again over
+// the next session. Some of them may have arrived, because the last acknowledgements
+// were lost with the session; a number in the application's own data tells.
 func ExampleSession_Undelivered() {
 	clock := new(ackbits.ManualClock)
 	session := must(ackbits.NewSession(ackbits.Config{Token: 1, Clock: clock, Ordered: true}))

@@ -12,9 +12,9 @@ import (
 
 const serverTick = 50 * time.Millisecond
 
-// A seat is where a player's datagrams come from, and the token that the
-// handshake gave out. With both in the key a datagram from elsewhere finds no
-// session, nor does one of the session that the player had before.
+// A seat is the address that a player's datagrams come from, and the token that the
+// handshake gave to the player. As both are the key, a datagram from another address
+// finds no session, nor does one of the player's earlier session.
 type seat struct {
 	addr  netip.AddrPort
 	token uint64
@@ -33,7 +33,7 @@ func (g *gameServer) join(at seat) error {
 	session, err := ackbits.NewSession(ackbits.Config{
 		Token: at.token,
 		Clock: &g.clock,
-		// The server calls Due on a tick, not at Deadline: heartbeats go a
+		// The server calls Due on a tick, not at Deadline: so heartbeats are sent a
 		// tick early rather than a tick late.
 		PollInterval: serverTick,
 	})
@@ -43,7 +43,7 @@ func (g *gameServer) join(at seat) error {
 	return err
 }
 
-// tick is one turn of the server. It reads the time once, for everybody.
+// tick is one turn of the server. The time is read once for all sessions.
 func (g *gameServer) tick(now time.Time, snapshot []byte) {
 	g.clock.Set(now)
 	for _, p := range g.socket.receive() {
@@ -59,7 +59,7 @@ func (g *gameServer) tick(now time.Time, snapshot []byte) {
 		}
 		g.flush(p.addr, session)
 	}
-	// Everything that has arrived was handed in before Due looks for timeouts.
+	// Everything that has arrived was received before Due looks for timeouts.
 	for at, session := range g.players {
 		if datagram, _, err := session.AppendDatagram(g.out[:0], ackbits.TypeSnapshot, snapshot); err == nil {
 			g.socket.send(at.addr, datagram)
@@ -78,8 +78,9 @@ func (g *gameServer) flush(addr netip.AddrPort, session *ackbits.Session) {
 	}
 }
 
-// shutdown tells everybody and leaves. Go on with tick until nobody is left: a player
-// who has all events is left at once, one who does not answer in two seconds.
+// shutdown sends every player a last event and leaves. Go on calling tick until no
+// player is left: the session of a player who has all events ends at once, that of one
+// who does not answer after two seconds.
 func (g *gameServer) shutdown() {
 	for _, session := range g.players {
 		if session.Room() > 0 {
@@ -89,9 +90,9 @@ func (g *gameServer) shutdown() {
 	}
 }
 
-// A server with three players. One falls silent and is removed after five
-// seconds; a datagram with a token that was not given to its sender is dropped. Then
-// the server shuts down, and every player learns why.
+// A server with three players. One falls silent and is removed after five seconds. A
+// datagram with a token that was not given to its sender is dropped. Then the server
+// shuts down, and every player learns why.
 func ExampleSession_server() {
 	server := &gameServer{
 		players: make(map[seat]*ackbits.Session),

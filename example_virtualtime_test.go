@@ -7,9 +7,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// Your own tests need not wait. With a ManualClock a session goes through five
-// seconds of silence in microseconds: Deadline says when the next thing happens,
-// so jump there. Nothing can happen in between, as long as nothing arrives.
+// Your own tests need not wait. With a ManualClock, five seconds of silence take
+// microseconds: Deadline says when something is due next, so jump there. As long as
+// nothing arrives, nothing happens in between.
 func Example_virtualTime() {
 	clock := new(ackbits.ManualClock)
 	start := time.Date(2026, 6, 17, 12, 0, 0, 0, time.UTC)

@@ -126,7 +126,7 @@ func FuzzScript(f *testing.F) {
 		f.Add(steps(form, // an event is lost, comes again and is acknowledged
 			[3]byte{op("send"), 9, 0}, [3]byte{op("flush")}, [3]byte{op("blackout") | other},
 			[3]byte{op("wait"), 100, 0}, [3]byte{op("flush")}, [3]byte{op("exchange")}))
-		f.Add(steps(form, // a straggler holds up the span
+		f.Add(steps(form, // the window waits for one old event
 			[3]byte{op("send"), 1, 0}, [3]byte{op("flush")}, [3]byte{op("blackout") | other},
 			[3]byte{op("send many"), 254, 1}, [3]byte{op("flush")}, [3]byte{op("exchange")},
 			[3]byte{op("send many"), 20, 1}, [3]byte{op("wait"), 110, 0}, [3]byte{op("exchange")}))

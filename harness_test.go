@@ -15,7 +15,7 @@ import (
 // say to each other or to hand-made datagrams. Every verb logs itself, so that
 // the log of a failing test reads from top to bottom, and checks what must hold
 // after each step. At the end nothing may be left over: no event that nobody
-// asked for, no outcome, no datagram without a fate.
+// asked for, no outcome, no datagram without one.
 type story struct {
 	tb     storyTB
 	clock  *ManualClock
@@ -43,11 +43,11 @@ type actor struct {
 	name     string
 	s        *Session
 	cfg      Config
-	events   []string  // handed over, but not asked for yet
+	events   []string  // delivered, but not asked for yet
 	outcomes []Outcome // likewise
 	flying   []*packet // sent, neither delivered nor dropped
 	foreign  uint16    // the sequence of the next hand-made datagram to it
-	tracked  bool      // whether each datagram sent needs a fate in the test
+	tracked  bool      // whether each datagram sent needs an outcome in the test
 	claimed  uint16    // the next id that Send must give
 	start    uint16    // the sequence of its first datagram
 }
@@ -319,7 +319,7 @@ func (p *actor) deliver(packets ...*packet) (in Incoming) {
 	return in
 }
 
-// drop is the fate of packets that never arrive.
+// drop is for packets that never arrive.
 func drop(packets ...*packet) {
 	for _, k := range packets {
 		k.drop()
@@ -332,7 +332,7 @@ func (k *packet) drop() {
 	}
 }
 
-// take hands a datagram over that must be taken in.
+// take passes a datagram to Receive that must be accepted.
 func (p *actor) take(datagram []byte) Incoming {
 	p.tb.Helper()
 	datagram = slices.Clone(datagram)
@@ -351,7 +351,7 @@ func (p *actor) take(datagram []byte) Incoming {
 func (p *actor) refuse(reason error, datagram []byte) error {
 	p.tb.Helper()
 	before, deadline, inFlight := p.s.Stats(), p.deadline(), p.s.InFlight()
-	tracker, unnamed, ids, heardAt := p.s.channel.receiver.tracker, p.s.channel.receiver.pending, p.s.channel.receiver.inbox.ids, p.s.live.heardAt
+	tracker, pending, ids, heardAt := p.s.channel.receiver.tracker, p.s.channel.receiver.pending, p.s.channel.receiver.inbox.ids, p.s.live.heardAt
 	in, err := p.s.Receive(datagram)
 	p.say("<- refused: %v", err)
 	require.ErrorIs(p.tb, err, reason)
@@ -359,7 +359,7 @@ func (p *actor) refuse(reason error, datagram []byte) error {
 	require.Equal(p.tb, deadline, p.deadline())
 	require.Equal(p.tb, inFlight, p.s.InFlight())
 	require.Equal(p.tb, tracker, p.s.channel.receiver.tracker)
-	require.Equal(p.tb, unnamed, p.s.channel.receiver.pending)
+	require.Equal(p.tb, pending, p.s.channel.receiver.pending)
 	require.Equal(p.tb, heardAt, p.s.live.heardAt)
 	require.Equal(p.tb, ids, p.s.channel.receiver.inbox.ids)
 	if p.s.Err() == nil {
@@ -377,7 +377,7 @@ func (p *actor) datagram(t Type, seq, ack uint16, ackBits uint64, payload ...byt
 	return append(h.AppendTo(nil), payload...)
 }
 
-// hear takes in a hand-made datagram with the peer's next sequence, which
+// hear receives a hand-made datagram with the peer's next sequence, which
 // acknowledges nothing new.
 func (p *actor) hear(t Type, payload ...byte) Incoming {
 	p.tb.Helper()
@@ -387,7 +387,7 @@ func (p *actor) hear(t Type, payload ...byte) Incoming {
 // neverSent is an ack that says nothing.
 func (p *actor) neverSent() uint16 { return p.start + uint16(p.s.Stats().DatagramsSent) + 1000 }
 
-// ack takes in a hand-made heartbeat that acknowledges.
+// ack receives a hand-made heartbeat that acknowledges.
 func (p *actor) ack(ack uint16, ackBits uint64) Incoming {
 	p.tb.Helper()
 	return p.take(p.datagram(TypeHeartbeat, p.foreign, ack, ackBits))

@@ -6,19 +6,27 @@ import (
 	"strconv"
 )
 
+// The header of a datagram on the wire: sizes, formats, types, writing and parsing. What
+// its acknowledgements mean is in ack.go and acknowledge.go; sealing is in seal.go.
+
 // Sizes in bytes. An event shares its datagram with the header, the count of
 // events, its id and its length (P-5.1.2).
+//
+// MaxDatagramSize fits into a packet of 1280 bytes, the smallest MTU that IPv6 allows
+// (RFC 8200, section 5), with 32 bytes to spare for tunnels after the IPv6 and UDP
+// headers. IPv4 paths carry as much nearly everywhere; for those that do not, see
+// Config.MaxDatagram.
 const (
 	HeaderSize       = 18
 	WideHeaderSize   = 22
-	MaxDatagramSize  = 1200 // fits any path of the internet unfragmented
+	MaxDatagramSize  = 1200
 	MaxEventSize     = MaxDatagramSize - HeaderSize - listOverhead - eventOverhead
 	MaxWideEventSize = MaxDatagramSize - WideHeaderSize - listOverhead - eventOverhead
 )
 
-// The first byte of a datagram tells the width of its acknowledgements and
-// whether its payload is sealed. All values lie outside the ranges of RFC 7983 and
-// RFC 9443, so that STUN, DTLS, RTP or QUIC can share the port.
+// Formats, the first byte of a datagram: they say whether the header is narrow or wide,
+// and whether the payload is sealed. All values lie outside the ranges of RFC 7983
+// and RFC 9443, so that STUN, DTLS, RTP or QUIC can share the port.
 const (
 	formatNarrow       = 0x0A
 	formatWide         = 0x0B
@@ -26,9 +34,10 @@ const (
 	formatWideSealed   = 0x0D
 )
 
-// Type says what a datagram is. Types 1 to 4 and 16 to 255 belong to the
-// application and their payload is opaque; 5 to 7 belong to the library, which
-// checks their payload; 8 to 15 are reserved for it and 0 is invalid (P-2.2.1).
+// Type says what a datagram carries. Types 1 to 4 and 16 to 255 belong to the
+// application, and their payload is opaque. Types 5 to 8 belong to the library, which
+// builds and checks their payload; of a Bundle, type 8, the part that is the
+// application's is opaque. 9 to 15 are reserved, and 0 is invalid (P-2.2.1).
 type Type uint8
 
 const (
@@ -39,7 +48,7 @@ const (
 	TypeEvent      Type = 5 // a list of events, see AppendEvents
 	TypeHeartbeat  Type = 6 // empty
 	TypeDisconnect Type = 7 // empty
-	TypeBundle     Type = 8 // events ahead of an application payload, see Config.Bundle
+	TypeBundle     Type = 8 // events, then an application payload, see Config.Bundle
 
 	firstOwnType Type = 16
 )
@@ -62,15 +71,15 @@ func (t Type) application() bool {
 	return TypeConnect <= t && t <= TypeSnapshot || t >= firstOwnType
 }
 
-// Header is what every datagram begins with: 18 bytes, or 22 in the wide form,
-// all little-endian.
+// Header is the header that every datagram begins with: 18 bytes, or 22 in the wide
+// form, all little-endian.
 //
 //	byte   0      1     2–9    10–11     12–13  14–17 (wide: 14–21)
 //	       format type  token  sequence  ack    ack_bits
 //
-// docs/protocol.md has it as P-2.1.1 and P-2.1.3.
+// See P-2.1.1 and P-2.1.3 of docs/protocol.md.
 type Header struct {
-	Wide     bool   // 65 acknowledgements instead of 33
+	Wide     bool   // 64 bits of AckBits instead of 32
 	Type     Type   // 1 to 255
 	Token    uint64 // names the session
 	Sequence uint16 // of this datagram
@@ -79,8 +88,8 @@ type Header struct {
 	Sealed   bool   // the payload is sealed, see Config.Seal
 }
 
-// AppendTo appends the header to dst. A narrow header carries the low 32 bits
-// of AckBits.
+// AppendTo appends the header to dst. A narrow header carries the low 32 bits of
+// AckBits. No field is checked.
 func (h Header) AppendTo(dst []byte) []byte { return h.appendTo(dst) }
 
 func (h *Header) appendTo(dst []byte) []byte {
@@ -96,7 +105,7 @@ func (h *Header) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// headerSize returns the bytes of a header.
+// headerSize returns the length of a header in bytes.
 func headerSize(wide bool) int {
 	if wide {
 		return WideHeaderSize
@@ -104,7 +113,7 @@ func headerSize(wide bool) int {
 	return HeaderSize
 }
 
-// format returns the first byte of datagrams of a form.
+// format returns the first byte of a datagram.
 func format(wide, sealed bool) byte {
 	switch {
 	case wide && sealed:
@@ -117,6 +126,8 @@ func format(wide, sealed bool) byte {
 	return formatNarrow
 }
 
+// put writes the 18 bytes that both forms have. A wide header has the low half of
+// AckBits in the same place.
 func (h *Header) put(b []byte) {
 	_ = b[HeaderSize-1]
 	b[0] = format(h.Wide, h.Sealed)
@@ -131,10 +142,10 @@ func (h *Header) put(b []byte) {
 // always nil.
 func (h Header) AppendBinary(dst []byte) ([]byte, error) { return h.AppendTo(dst), nil }
 
-// ParseHeader reads the header of a datagram in any form. It refuses what no
-// reader could use, with ErrShort, ErrOversize, ErrFormat or, for type 0,
-// ErrType. The payload is the rest of datagram, not a copy; of a sealed datagram it
-// is sealed.
+// ParseHeader reads the header of a datagram of any format. It returns ErrShort,
+// ErrOversize or ErrFormat for what is no datagram of this protocol, and ErrType for
+// type 0; it does not judge any other type. The payload is the rest of datagram, not a
+// copy; if Sealed, it is still sealed.
 func ParseHeader(datagram []byte) (h Header, payload []byte, err error) {
 	if payload, err = h.parse(datagram); err != nil {
 		h = Header{}
@@ -142,8 +153,7 @@ func ParseHeader(datagram []byte) (h Header, payload []byte, err error) {
 	return h, payload, err
 }
 
-// parse fills in h. After an error h is of no use. The order of its checks is that of
-// P-2.3.2.
+// parse fills in h, in the order of checks of P-2.3.2. After an error h is undefined.
 func (h *Header) parse(datagram []byte) (payload []byte, err error) {
 	if len(datagram) < HeaderSize {
 		return nil, ErrShort

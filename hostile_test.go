@@ -1,100 +1,172 @@
 package ackbits
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// What a peer draws out of a session that has a full window of the largest events and
-// sends state at 60 Hz, by lying about what arrived. It sees everything, 20 ms after
-// it was sent, and acknowledges each datagram as it likes.
-type liar struct {
-	name string
-	// acknowledges says whether it names a datagram, and after how long.
-	acknowledges func(number int, t Type) (after time.Duration, ok bool)
-	// invents: it names the newest datagram before that can have arrived.
-	invents bool
+// An enemy is a peer that holds the keys, or needs none, and means ill: what it
+// costs a session at most, in memory and in time (I5). The datagrams are bare, so
+// that the time is this library's; sealed ones cost what the AEAD costs besides.
+type enemy struct {
+	clock *ManualClock
+	s     *Session
+	seq   uint16 // of its next datagram
+	id    uint16 // of its next event
+	buf   [MaxDatagramSize]byte
+	due   [MaxDatagramSize]byte
 
-	bytesASecond int // at most, state included, over ten seconds
-	memory       int // bytes in flight at most
+	spent    time.Duration // in Receive
+	received int
 }
 
-var liars = []liar{
-	{name: "never acknowledges", acknowledges: func(int, Type) (time.Duration, bool) { return 0, false },
-		bytesASecond: 60_000, memory: 300 << 10},
-	{name: "acknowledges only what carries no events", acknowledges: func(_ int, t Type) (time.Duration, bool) {
-		return 0, t != TypeEvent && t != TypeBundle
-	}, bytesASecond: 100_000, memory: 300 << 10},
-	{name: "acknowledges every other datagram", acknowledges: func(n int, _ Type) (time.Duration, bool) { return 0, n%2 == 0 },
-		bytesASecond: 200_000, memory: 300 << 10},
-	{name: "acknowledges a second late", acknowledges: func(int, Type) (time.Duration, bool) { return time.Second, true },
-		bytesASecond: 300_000, memory: 300 << 10},
-	{name: "acknowledges what it cannot have", acknowledges: func(int, Type) (time.Duration, bool) { return 0, true }, invents: true,
-		bytesASecond: 1_500_000, memory: 300 << 10},
+// hand hands its next datagram in.
+func (h *enemy) hand(t Type, ack uint16, ackBits uint64, payload []byte) {
+	head := Header{Wide: true, Type: t, Sequence: h.seq, Ack: ack, AckBits: ackBits}
+	h.seq++
+	datagram := append(head.AppendTo(h.buf[:0]), payload...)
+	began := time.Now()
+	h.s.Receive(datagram)
+	h.spent += time.Since(began)
+	h.received++
 }
 
-// draw plays ten seconds against a liar, with every event that is delivered replaced
-// by a new one. It returns the bytes that it drew and the most that was in flight.
-func (l liar) draw(t *testing.T, cfg Config) (bytes, flying int) {
-	var clock ManualClock
-	clock.Set(time.Unix(1000, 0))
-	cfg.Clock, cfg.StallTimeout, cfg.Timeout = &clock, -1, time.Minute
-	s, err := NewSession(cfg)
-	require.NoError(t, err)
-	type said struct {
-		at  time.Time
-		seq uint16
+// flush has the session say what is due, which nobody hears.
+func (h *enemy) flush() {
+	for range h.s.Due(h.due[:]) {
 	}
-	var due []said
-	buf, own, number := make([]byte, 0, MaxDatagramSize), uint16(0), 0
-	sent := func(datagram []byte) {
-		h, _, err := ParseHeader(datagram)
-		require.NoError(t, err)
-		if after, ok := l.acknowledges(number, h.Type); ok {
-			at := clock.Now().Add(20*ms + after)
-			if l.invents {
-				at = clock.Now()
+}
+
+// hostileList makes the payload of n events of a size each, with ids from first on, step
+// apart.
+func hostileList(n int, first, step uint16, size int) []byte {
+	payload := []byte{byte(n)}
+	for i := range n {
+		payload = appendEvent(payload, first+uint16(i)*step, make([]byte, size))
+	}
+	return payload
+}
+
+// attacks is what such a peer may do, and the memory that a session may take by it.
+var attacks = []struct {
+	name  string
+	cfg   Config
+	limit int // bytes of heap in all
+	run   func(h *enemy)
+}{
+	{"says nothing but heartbeats", Config{}, 4 << 10, func(h *enemy) {
+		for range 2000 {
+			h.hand(TypeHeartbeat, nothingYet, 0, nil)
+			h.flush()
+		}
+	}},
+	{"events far ahead of one that never comes", Config{}, 16 << 10, func(h *enemy) {
+		for round := range 2000 {
+			h.hand(TypeEvent, nothingYet, 0, hostileList(255, 1+uint16(round%16)*255, 1, 0))
+			h.flush()
+		}
+	}},
+	{"lists of 255 events at the edge of the window", Config{}, 16 << 10, func(h *enemy) {
+		for range 2000 {
+			list := hostileList(255, h.id, 1, 0)
+			h.id += 254
+			list[len(list)-4], list[len(list)-3] = byte(h.id+4000), byte((h.id+4000)>>8) // so each is looked at alone
+			h.hand(TypeEvent, nothingYet, 0, list)
+			h.flush()
+		}
+	}},
+	{"Ordered: the largest events behind a gap", Config{Ordered: true}, 768 << 10, func(h *enemy) {
+		for round := range 2000 {
+			h.hand(TypeEvent, nothingYet, 0, hostileList(1, 1+uint16(round%255), 1, MaxWideEventSize))
+			h.flush()
+		}
+	}},
+	{"Ordered: gaps that close with 255 events at once", Config{Ordered: true}, 64 << 10, func(h *enemy) {
+		for range 1000 {
+			h.hand(TypeEvent, nothingYet, 0, hostileList(255, h.id+1, 1, 0))
+			h.hand(TypeEvent, nothingYet, 0, hostileList(1, h.id, 1, 0))
+			h.id += 256
+			h.flush()
+		}
+	}},
+	{"acknowledges 65 datagrams of 3 events each at a time", Config{Wide: true, Backlog: 1000}, 192 << 10, func(h *enemy) {
+		sent := uint16(65535)
+		for range 60 {
+			for range 65 {
+				for range 3 {
+					h.s.Send(h.due[:1])
+				}
+				if out, ok := h.s.AppendDue(h.due[:0]); ok {
+					head, _, _ := ParseHeader(out)
+					sent = head.Sequence
+				}
 			}
-			due = append(due, said{at, h.Sequence})
+			h.hand(TypeHeartbeat, sent, ^uint64(0), nil)
+			h.flush()
 		}
-		number++
-		bytes += len(datagram)
-	}
-	for tick := range 600 {
-		clock.Set(time.Unix(1000, 0).Add(time.Duration(tick) * time.Second / 60))
-		for len(due) > 0 && !due[0].at.After(clock.Now()) {
-			_, err := s.Receive(Header{Type: TypeHeartbeat, Sequence: own, Ack: due[0].seq}.AppendTo(nil))
-			require.NoError(t, err)
-			own++
-			due = due[1:]
+	}},
+	{"acknowledges nothing, or all but the oldest event", Config{Backlog: 256}, 1 << 20, func(h *enemy) {
+		for range 512 {
+			h.s.Send(h.due[:600])
 		}
-		for s.InFlight() < nearSpan {
-			_, err := s.Send(make([]byte, MaxEventSize))
-			require.NoError(t, err)
+		for h.s.Err() == nil {
+			sent := uint16(h.s.Stats().DatagramsSent)
+			h.flush()
+			last := uint16(h.s.Stats().DatagramsSent) - 1
+			if sent != 0 && last-sent < 60 && last != sent {
+				h.hand(TypeHeartbeat, last, 1<<(last-sent)-1, nil)
+			} else {
+				h.hand(TypeHeartbeat, nothingYet, 0, nil)
+			}
+			h.clock.Advance(20 * ms)
 		}
-		datagram, _, err := s.AppendDatagram(buf, TypeInput, make([]byte, 100))
-		require.NoError(t, err)
-		sent(datagram)
-		for datagram := range s.Due(buf) {
-			sent(datagram)
+	}},
+	{"acknowledges nothing, outcomes open for an hour, outcomes never fetched", Config{LossDelay: time.Hour, StallTimeout: -1, Outcomes: true}, 640 << 10, func(h *enemy) {
+		for h.s.Err() == nil {
+			h.s.AppendDatagram(h.due[:0], TypeSnapshot, nil)
+			h.hand(TypeHeartbeat, nothingYet, 0, nil)
 		}
-		if w := s.channel.sender.window; w != nil {
-			flying = max(flying, int(w.inFlight))
-		}
-	}
-	require.NoError(t, s.Err())
-	return bytes, flying
+	}},
 }
 
-func TestLiarsDrawNoMoreThanHonestPeers(t *testing.T) {
-	for _, l := range liars {
-		t.Run(l.name, func(t *testing.T) {
-			bytes, flying := l.draw(t, Config{Adaptive: true, Bundle: true, PollInterval: time.Second / 60})
-			t.Logf("%d KB/s, %d KiB in flight", bytes/10/1000, flying>>10)
-			require.LessOrEqual(t, bytes/10, l.bytesASecond)
-			require.LessOrEqual(t, flying, l.memory)
+// TestHostilePeerIsBounded measures what each attack costs a session: its memory
+// against a limit, its time for the table in SECURITY.md, which -v prints.
+func TestHostilePeerIsBounded(t *testing.T) {
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for _, attack := range attacks {
+		t.Run(attack.name, func(t *testing.T) {
+			const n = 8
+			var all [n]enemy
+			for i := range all {
+				all[i].clock = &ManualClock{}
+			}
+			before := heap()
+			for i := range all {
+				cfg := attack.cfg
+				cfg.Wide, cfg.Clock = true, all[i].clock
+				var err error
+				all[i].s, err = NewSession(cfg)
+				require.NoError(t, err)
+				attack.run(&all[i])
+			}
+			took := (heap() - before) / n
+			require.LessOrEqual(t, took, attack.limit)
+			spent, received := time.Duration(0), 0
+			for i := range all {
+				spent += all[i].spent
+				received += all[i].received
+			}
+			t.Logf("%d KiB; %d datagrams, %v each", (took+1023)>>10, received/n, spent/time.Duration(received))
+			runtime.KeepAlive(&all)
 		})
 	}
 }

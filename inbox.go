@@ -3,32 +3,34 @@ package ackbits
 import "github.com/ackbits/ackbits/internal/trim"
 
 // The events that datagrams bring: inbox delivers each once (I3), with Ordered in the
-// order of their ids. What waits for a gap to close is reorder.go's, which ids are
-// new eventwindow.go's.
+// order of ids. Which ids are new is decided in eventwindow.go; events that wait for a
+// missing one are kept in reorder.go.
 
+// inbox holds the state of event delivery at the receiver.
 type inbox struct {
 	ids         idWindow
 	ordered     bool
-	parsed      []Event // of the datagram at hand
+	parsed      []Event // the events of the datagram that was received last
 	deliveredAt uint64  // how many datagrams had been received when events were last delivered
 
-	// Ordered:
-	reorder *reorder // nil while nothing was ahead of a gap lately
-	out     []Event
+	// Only with Ordered:
+	reorder *reorder // nil if no event had to wait lately
+	out     []Event  // the events that were delivered last
 
-	mostEvents trim.Peak
+	mostEvents trim.Peak // the length of parsed and out
 }
 
 func (b *inbox) init(ordered bool) {
 	b.ordered = ordered
-	b.ids.span = farSpan
-	if ordered { // copies of no more than 255 wait (P-9.1.2)
-		b.ids.span = nearSpan
+	b.ids.size = maxEventWindow
+	if ordered { // so no more than 255 wait (P-9.1.2)
+		b.ids.size = eventWindow
 	}
 }
 
-// accept takes a list that ids.admits. It returns the events to deliver and how many
-// were new: of those with one id the first (P-5.1.3).
+// accept records the events of a list that ids admits. It returns those to deliver now
+// and how many of the list were new; of several with one id only the first is new
+// (P-5.1.3).
 func (b *inbox) accept(events []Event) (out []Event, fresh int) {
 	b.mostEvents.Note(len(events))
 	if b.ordered {
@@ -45,7 +47,7 @@ func (b *inbox) accept(events []Event) (out []Event, fresh int) {
 	return events[:fresh], fresh
 }
 
-// acceptOrdered delivers in the order of ids (P-9.1.1).
+// acceptOrdered is accept with Ordered: it delivers in the order of ids (P-9.1.1).
 func (b *inbox) acceptOrdered(events []Event) (out []Event, fresh int) {
 	if b.reorder != nil {
 		b.reorder.reclaim(b.ids.base)
@@ -74,9 +76,9 @@ func (b *inbox) acceptOrdered(events []Event) (out []Event, fresh int) {
 	return b.out, fresh
 }
 
-// trim gives back memory that was not needed lately, and lets go of the caller's
-// datagrams and of copies, to which the lists point. What was delivered last stays as
-// it is as long as received says that no other datagram came.
+// trim frees memory that was not needed lately, and clears the lists, which keep the
+// caller's datagrams and our copies alive. The events that were delivered last stay
+// valid until another datagram is received; received, how many there were, tells.
 func (b *inbox) trim(busy bool, received uint64) {
 	b.ids.narrow()
 	n := trim.Length(b.mostEvents.Room(0, trim.ModestElements, busy), 1)

@@ -18,29 +18,29 @@ func TestEventZeroBeforeEvent65535(t *testing.T) {
 	b.ids.base = 65535
 	for _, id := range []uint16{0, 65535} {
 		require.True(t, b.ids.admits(eventsOf(id)))
-		require.Equal(t, eventsOf(id), takeAll(&b, id))
-		require.Empty(t, takeAll(&b, id))
+		require.Equal(t, eventsOf(id), acceptAll(&b, id))
+		require.Empty(t, acceptAll(&b, id))
 	}
 	require.Equal(t, uint16(1), b.ids.base)
 }
 
-func TestEventZeroIsHandedOver(t *testing.T) {
+func TestEventZeroIsDelivered(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
 		b.init(ordered)
-		require.Equal(t, eventsOf(0), takeAll(&b, 0))
-		require.Empty(t, takeAll(&b, 0))
+		require.Equal(t, eventsOf(0), acceptAll(&b, 0))
+		require.Empty(t, acceptAll(&b, 0))
 	}
 }
 
-// takeAll takes in a list of empty events.
-func takeAll(b *inbox, ids ...uint16) []Event {
+// acceptAll accepts a list of empty events.
+func acceptAll(b *inbox, ids ...uint16) []Event {
 	out, _ := b.accept(eventsOf(ids...))
 	return out
 }
 
 // P-5.3.3.
-func TestInboxHandsOverEachEventOnce(t *testing.T) {
+func TestInboxDeliversEachEventOnce(t *testing.T) {
 	var b inbox
 	b.init(false)
 	out, fresh := b.accept(eventsOf(3, 0, 3, 1, 0))
@@ -143,7 +143,7 @@ func TestOrderedInboxIsAMapAndACounter(t *testing.T) {
 			require.True(t, b.ids.admits(events))
 			out, gotFresh := b.accept(events)
 			if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
-				b.trim(true, 0) // what was handed over stays valid
+				b.trim(true, 0) // what was delivered stays valid
 			}
 			require.Equal(t, fresh, gotFresh)
 			require.Equal(t, len(waiting), waitingIn(&b))
@@ -159,16 +159,16 @@ func TestOrderedInboxIsAMapAndACounter(t *testing.T) {
 	})
 }
 
-func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
+func TestTrimFreesWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	var b inbox
 	b.init(true)
 	b.parsed = make([]Event, 0, 64) // as the codec leaves it
-	takeAll(&b, 3, 2, 1)
+	acceptAll(&b, 3, 2, 1)
 	b.trim(false, 0)
 	b.trim(false, 0)
 	require.NotNil(t, b.reorder, "events wait")
 	b.parsed = make([]Event, 0, 1)
-	require.Len(t, takeAll(&b, 0), 4)
+	require.Len(t, acceptAll(&b, 0), 4)
 	b.trim(false, 0) // the busy period ends
 	b.trim(false, 0) // and a quiet one
 	b.trim(false, 0) // and another
@@ -176,7 +176,7 @@ func TestTrimGivesBackWhatAQuietInboxDoesNotNeed(t *testing.T) {
 	require.Zero(t, cap(b.parsed))
 }
 
-// What was handed over makes room at the next datagram, without a trim.
+// What was delivered makes room at the next datagram, without a trim.
 func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
 	var b inbox
 	b.init(true)
@@ -190,7 +190,7 @@ func TestOrderedInboxUsesItsRoomAgain(t *testing.T) {
 
 // A quiet session holds on neither to the caller's buffers nor to copies of events,
 // but not before another datagram came: until then the caller may look at them.
-func TestInboxLetsGoOfEvents(t *testing.T) {
+func TestInboxReleasesEvents(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		c, clock := newChannel(t, Config{Ordered: ordered})
 		c.Receive(Header{Type: TypeEvent, Ack: nothingYet}, eventList(Event{1, []byte("one")}, Event{2, []byte("two")}))
@@ -220,7 +220,7 @@ func TestInboxLetsGoOfEvents(t *testing.T) {
 }
 
 // Where the lists have the least room, too.
-func TestInboxLetsGoOfASingleEvent(t *testing.T) {
+func TestInboxReleasesASingleEvent(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		var b inbox
 		b.init(ordered)
@@ -253,7 +253,7 @@ func TestInboxHoldsOnToTheLastListOnly(t *testing.T) {
 	require.Equal(t, make([]Event, 2), b.out[1:3])
 }
 
-func TestRoomForWhatIsHandedOverInOrderIsGivenBack(t *testing.T) {
+func TestRoomForWhatIsDeliveredInOrderIsFreed(t *testing.T) {
 	var b inbox
 	b.init(true)
 	for id := uint16(255); id > 0; id-- { // one a datagram
@@ -320,7 +320,7 @@ func TestTrimKeepsRoomForListsAsLongAsTheLast(t *testing.T) {
 func TestTrimNarrowsTheWindow(t *testing.T) {
 	var b inbox
 	b.init(false)
-	takeAll(&b, 300)
+	acceptAll(&b, 300)
 	b.trim(true, 0)
 	require.NotNil(t, b.ids.far, "300 is beyond the near window")
 	b.ids.insertRange(0, 300)

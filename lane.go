@@ -6,93 +6,94 @@ import (
 	"time"
 )
 
-// OrderedLane: events in order, one after the other, over a transport of the caller's
-// own. It stands alone; what it keeps is lane_queue.go's.
+// OrderedLane: a reliable, ordered stream of events over a transport of the caller's
+// own, by Go-Back-N. It uses nothing of Session or ReliableChannel. Its queue and the
+// memory that the queue takes are in lane_queue.go.
 
-// Defaults of LaneConfig, from the protocol. Both ends may differ in them: none
-// is on the wire.
+// The defaults of LaneConfig, from chapter 12 of docs/protocol.md. The two ends may
+// differ in them.
 const (
-	// Shorter than the round trip, and every event goes out twice; longer, and
-	// one lost event holds up all later ones for that much more.
+	// Shorter than the round-trip time, and every event is sent twice; longer, and one
+	// lost event delays all later ones for longer.
 	laneResendDelay = 250 * time.Millisecond
-	// Shorter, and the same budget lets more resends through in a second;
-	// longer, and they come in larger bursts with longer waits between them.
+	// Shorter, and the budget allows more retransmissions a second; longer, and they
+	// come in larger bursts with longer waits between.
 	laneWakeInterval = 100 * time.Millisecond
-	// One lost event makes every later one due. Smaller, and a busy lane fills
-	// faster than it is resent and never catches up; larger, and a full lane
-	// floods a path that is losing datagrams already.
+	// One lost event makes every later one due. Smaller, and a busy lane fills faster
+	// than it retransmits and never catches up; larger, and a full lane floods a path
+	// that is already losing packets.
 	laneResendBudget = 32
 	// Smaller, and a short outage refuses chat lines that would have arrived;
 	// larger, and less room is left for the events that must not be refused.
 	laneSoftLimit = 256
-	// Smaller, and a burst ends a connection that was only slow; larger, and a
-	// peer that acknowledges nothing holds more memory for longer.
+	// Smaller, and a burst ends a connection that was only slow; larger, and a peer
+	// that acknowledges nothing makes this side hold more memory for longer.
 	laneHardLimit = 512
-	// Shorter, and a connection dies of an outage it would have survived;
-	// longer, and one whose events never arrive looks alive for that long.
+	// Shorter, and a connection ends in an outage that it would have survived; longer,
+	// and one whose events never arrive looks alive for longer.
 	laneStallTimeout = 15 * time.Second
 )
 
-// Priority says what becomes of an event when the lane is filling up. A value
-// other than Droppable counts as Critical.
+// Priority says what Send does with an event when the lane fills up. A value other than
+// Droppable counts as Critical.
 type Priority uint8
 
 const (
-	// Critical is for events whose loss would break the peer's state. They are
-	// queued up to HardLimit, and one that finds no room ends the lane.
+	// Critical is for events without which the peer's state would be wrong. They are
+	// queued up to HardLimit; one that finds no room ends the lane.
 	Critical Priority = iota
 	// Droppable is for events that the peer can do without. From SoftLimit on
 	// they are refused, which never ends the lane.
 	Droppable
 )
 
-// LaneConfig configures an OrderedLane. The zero value of every field is its
-// default, the protocol's own; a negative value is an error.
+// LaneConfig configures an OrderedLane. The zero value of every field is its default,
+// the protocol's own; NewOrderedLane refuses negative values with ErrConfig.
 type LaneConfig struct {
-	// Clock tells the time. If nil, the system's does.
+	// Clock is read once in every call that depends on time. If nil, the system's.
 	Clock Clock
-	// ResendDelay is the age, counted from its last send, at which an event is
-	// sent again. If zero, 250 ms. At StallTimeout or more nothing is resent.
+	// ResendDelay is how long after its last copy an event is retransmitted. If zero,
+	// 250 ms. At StallTimeout or more nothing is ever retransmitted.
 	ResendDelay time.Duration
-	// WakeInterval is the width of the grid, counted from NewOrderedLane, that
-	// ResendBudget is given out by. If zero, 100 ms. It delays nothing as long
-	// as the budget lasts, and the caller need not call at these moments.
+	// WakeInterval is the length of the intervals, counted from NewOrderedLane, in each
+	// of which at most ResendBudget retransmissions are made. If zero, 100 ms. It
+	// delays nothing as long as the budget lasts, and the caller need not call at
+	// these moments.
 	WakeInterval time.Duration
-	// ResendBudget is how many resends one WakeInterval allows, however many
-	// calls ask for them. If zero, 32. What is not used is gone; first sends
-	// neither use it nor wait for it.
+	// ResendBudget is how many retransmissions one WakeInterval allows, however many
+	// calls it has. If zero, 32. What is not used expires; first copies neither use it
+	// nor wait for it.
 	ResendBudget int
-	// SoftLimit is the number of undelivered events from which a Droppable one
-	// is refused. If zero, 256, or HardLimit where that is lower.
+	// SoftLimit is how many undelivered events make Send refuse a Droppable one. If
+	// zero, 256, or HardLimit where that is lower.
 	SoftLimit int
-	// HardLimit is the number of undelivered events that the lane never
-	// reaches: with 512, which zero stands for, 511 may be undelivered, and the
-	// Critical event that would be the 512th ends the lane instead. A Droppable
-	// one is refused there at the latest. It is at least 2 and SoftLimit.
+	// HardLimit is one more than the number of events that may be undelivered. If
+	// zero, 512: so 511 may be undelivered, and the Critical event that would be the
+	// 512th ends the lane instead, while a Droppable one is refused. It must be at
+	// least 2, and at least SoftLimit.
 	HardLimit int
-	// StallTimeout is how long events may be undelivered without an
-	// acknowledgement that moves the queue before the lane has ended. If zero,
-	// 15 s.
+	// StallTimeout is how long the oldest undelivered event may stay the oldest before
+	// the lane ends with ErrStalled. If zero, 15 s.
 	StallTimeout time.Duration
 }
 
-// LaneEvent is an event to put on the wire: both go into one packet, laid out
-// as the caller likes.
+// LaneEvent is an event to send now. Both fields go into one packet, whose layout is the
+// caller's.
 type LaneEvent struct {
-	// ID is where the event stands in the stream, from 1.
+	// ID is the event's number in the stream. The first is 1.
 	ID uint32
-	// Data is the lane's own copy, unchanged until the event is acknowledged.
-	// It must not be written to.
+	// Data is the lane's own copy. It is valid until the event is acknowledged and must
+	// not be written to.
 	Data []byte
 }
 
-// OrderedLane is one end of a reliable, ordered stream of events in each
-// direction, by Go-Back-N with a cumulative acknowledgement: an event is handed
-// over when every older one has been, and one that arrives early is discarded
-// and comes again. It is for events that must keep their order and may wait for
-// each other; a Session carries events that need not.
+// OrderedLane is one end of a reliable, ordered stream of events in each direction, by
+// Go-Back-N with cumulative acknowledgements: an event is delivered once every older
+// one was; one that arrives earlier is discarded, and the peer retransmits it. It is
+// for events that must keep their order and may wait for each other; for those that
+// need not there is Session.
 //
-// The lane knows no datagrams. Its loop is
+// The lane neither sends nor receives packets. The caller's loop is
 //
 //	for each packet that has arrived {
 //		an event: deliver, ack := lane.Receive(id); send ack; if deliver, apply it
@@ -100,46 +101,46 @@ type LaneEvent struct {
 //	}
 //	id, err := lane.Send(event, ackbits.Critical)
 //	for ev, ok := lane.NextDue(max); ok; ev, ok = lane.NextDue(max) { send ev }
-//	if lane.Err() != nil { the connection is to be closed }
+//	if lane.Err() != nil { close the connection }
 //
-// A connection needs a new lane at each end, since ids start at 1 (P-12.1.1), and
-// packets of an earlier connection or another sender must be kept from it: a forged
-// acknowledgement clears the queue (P-12.2.8). Any order of calls is legal. A lane is not
-// safe for concurrent use and is made by NewOrderedLane only.
+// Each connection needs a new lane at both ends, since ids start at 1 (P-12.1.1).
+// Packets of an earlier connection or another sender must be kept from it: a forged
+// acknowledgement clears the queue (P-12.2.8). Methods may be called in any order. A lane
+// is not safe for concurrent use; only NewOrderedLane makes one.
 //
-// The lane ends with ErrStalled or ErrLaneOverflow, both meaning that the peer
-// has missed events for good. From then on Send and ReceiveAck return the
-// reason, NextDue and Receive return false, and the queued events are released.
+// The lane ends with ErrStalled or ErrLaneOverflow. Either means that the peer will
+// never get some of the events. From then on Send and ReceiveAck return the reason,
+// NextDue and Receive return false, and the queued events are freed.
 type OrderedLane struct {
-	cfg   LaneConfig // defaults filled in
+	cfg   LaneConfig // complete
 	clock timeline
 	err   error // why the lane has ended
 
-	delivered uint32 // receiving: the highest id handed over, without a gap
+	delivered uint32 // receiving: all ids up to this one were delivered
 
-	// Sending: acked ≤ sent ≤ last. The queue holds acked+1 … last, and those
-	// above sent were never on the wire.
+	// Sending: acked ≤ sent ≤ last. The queue holds acked+1 … last. Those above sent
+	// were never sent.
 	acked, sent, last uint32
 	queue             laneQueue
-	movedAt           int64 // the last acknowledgement that moved the queue, or when it became non-empty
+	movedAt           int64 // when the oldest event became the oldest
 
-	// A resend makes every later event that was on the wire due, because the
-	// receiver has discarded it or is going to: that is a pass over the queue (P-12.2.2).
-	// Events up to cursor have had their turn in it, those above it and up to
-	// passEnd are due, and those above passEnd were first sent after the last
-	// resend and are due by age alone.
+	// A retransmission makes every later event that was sent due, because the receiver
+	// has discarded it or is going to. So retransmission goes through the queue in
+	// passes (P-12.2.2). In the current pass, events up to cursor have been
+	// retransmitted, and cursor+1 … passEnd are due. Those above passEnd were first
+	// sent after the last retransmission and are due by age alone.
 	//
-	// Outside of cursor+1 … passEnd later ids were sent later, so the oldest
-	// event is the first to come of age and no other age has to be looked at.
+	// Except for cursor+1 … passEnd, a higher id was sent later. So of all that are due
+	// by age, the oldest event comes first, and only its age matters.
 	cursor, passEnd uint32
-	resentAt        int64 // the last resend
+	retransmittedAt int64 // when the last retransmission was made
 
-	gridEnd int64 // the end of the WakeInterval that the last resend was in
-	spent   int   // resends in it
+	intervalEnd int64 // the end of the WakeInterval of the last retransmission
+	spent       int   // retransmissions in that interval
 }
 
-// NewOrderedLane returns a lane that has sent and received nothing. A negative
-// or contradictory value is an error that matches ErrConfig and names it.
+// NewOrderedLane returns a lane that has sent and received nothing. If a value of cfg
+// is negative or contradicts another, the error is ErrConfig and names it.
 func NewOrderedLane(cfg LaneConfig) (*OrderedLane, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func NewOrderedLane(cfg LaneConfig) (*OrderedLane, error) {
 	return l, nil
 }
 
-// validate fills in the defaults.
+// validate replaces zeros by the defaults and checks the values.
 func (c *LaneConfig) validate() error {
 	bad := func(detail string) error { return &valueError{ErrConfig, "LaneConfig." + detail} }
 	switch {
@@ -181,21 +182,21 @@ func (c *LaneConfig) validate() error {
 	return nil
 }
 
+// laneDefault replaces a zero by its default.
 func laneDefault[T int | time.Duration](value *T, zero T) {
 	if *value == 0 {
 		*value = zero
 	}
 }
 
-// Send queues a copy of event, of any size, and returns its id; NextDue returns
-// it from now on. An error means that nothing was queued and no id was used
-// (P-12.2.1):
+// Send queues a copy of event, which may have any size, and returns its id. From now on
+// NextDue may return it. On an error nothing was queued and no id was used (P-12.2.1):
 //
-//   - ErrLaneFull: the event is Droppable and SoftLimit events are undelivered,
-//     or one less than HardLimit.
-//   - ErrLaneOverflow: the event is Critical and would be the one that HardLimit
-//     excludes, which ends the lane; or id 4,294,967,295 is used up, which does
-//     not: Err stays nil, and what is queued goes on to be delivered.
+//   - ErrLaneFull: the event is Droppable, and SoftLimit or HardLimit−1 events are
+//     undelivered.
+//   - ErrLaneOverflow: the event is Critical and HardLimit−1 events are undelivered,
+//     which ends the lane; or the last id, 4,294,967,295, was used, which does not: Err
+//     stays nil, and what is queued is still delivered.
 //   - the reason, if the lane has ended.
 func (l *OrderedLane) Send(event []byte, p Priority) (id uint32, err error) {
 	now := l.read()
@@ -218,16 +219,15 @@ func (l *OrderedLane) Send(event []byte, p Priority) (id uint32, err error) {
 	return l.last, nil
 }
 
-// NextDue returns the event to be sent next, which counts as sent from then on,
-// or false if none is due: call it until then. Resends come first, lowest id
-// first, as far as the budget goes, then first sends (P-12.2.3). An event is due again at
-// the age of ResendDelay, and as soon as an older one has been resent since its
-// last send, because the receiver discards what comes after a gap.
+// NextDue returns the event to send next, and counts it as sent; or false if none is
+// due. Call it until then. Retransmissions come first, lowest id first, as far as the
+// budget allows; then events that were never sent (P-12.2.3). An event is due again
+// ResendDelay after its last copy, or as soon as an older event was retransmitted since
+// then, because the receiver discards what comes after a missing event.
 //
-// If the next event is longer than max bytes, the answer is false, nothing
-// counts as sent and no later event is looked at. NextDue alone finds a stall;
-// after a pause, hand in what has arrived first. Its cost does not depend on
-// how much is queued.
+// If the next event is longer than max bytes, NextDue returns false, nothing counts as
+// sent, and no later event is tried. Only NextDue detects a stall: after a pause, pass
+// what has arrived to ReceiveAck first. Its cost does not depend on how much is queued.
 func (l *OrderedLane) NextDue(max int) (LaneEvent, bool) {
 	now := l.read()
 	if l.err != nil || l.InFlight() == 0 {
@@ -237,12 +237,12 @@ func (l *OrderedLane) NextDue(max int) (LaneEvent, bool) {
 		l.end(ErrStalled)
 		return LaneEvent{}, false
 	}
-	resend := l.resendAt() <= now
+	retransmit := l.retransmitAt() <= now
 	var id uint32
 	switch {
-	case resend && l.agesAt() <= now:
+	case retransmit && l.agesAt() <= now:
 		id = l.acked + 1
-	case resend:
+	case retransmit:
 		id = l.cursor + 1
 	case l.sent < l.last:
 		id = l.sent + 1
@@ -254,35 +254,35 @@ func (l *OrderedLane) NextDue(max int) (LaneEvent, bool) {
 		return LaneEvent{}, false
 	}
 	event.at = now
-	if resend {
-		l.noteResend(id, now)
+	if retransmit {
+		l.noteRetransmission(id, now)
 	} else {
 		l.sent = id
 	}
 	return LaneEvent{ID: id, Data: l.queue.data(event)}, true
 }
 
-// noteResend takes one resend off the budget and makes all that is on the wire
-// after it due (P-12.2.4).
-func (l *OrderedLane) noteResend(id uint32, now int64) {
-	if now >= l.gridEnd {
+// noteRetransmission takes one retransmission off the budget (P-12.2.4) and makes every
+// later event that was sent due.
+func (l *OrderedLane) noteRetransmission(id uint32, now int64) {
+	if now >= l.intervalEnd {
 		width := int64(l.cfg.WakeInterval)
-		l.gridEnd = saturatingAdd(now-now%width, int64(l.cfg.WakeInterval))
+		l.intervalEnd = saturatingAdd(now-now%width, int64(l.cfg.WakeInterval))
 		l.spent = 0
 	}
 	l.spent++
-	l.cursor, l.passEnd, l.resentAt = id, l.sent, now
+	l.cursor, l.passEnd, l.retransmittedAt = id, l.sent, now
 }
 
-// Receive judges the id of an event that has arrived, and deliver says whether
-// it is the next in order and has to be applied, which happens once for each
-// id (P-12.1.2). The ack is for the peer and has to be sent whatever deliver says,
-// since it may repair the loss of an earlier one: every event up to it was
-// delivered (P-12.1.3).
-// No id is an error, and id 0 is never delivered.
+// Receive records that the event with this id has arrived. If deliver is true, it is the
+// next in order and the caller must apply it; that happens once for each id (P-12.1.2).
+// ack says that every event up to it was delivered, and must be sent to the peer
+// whatever deliver is, because an earlier ack may have been lost (P-12.1.3). No id is
+// an error, and id 0 is never delivered.
 //
-// A caller whose event may turn out to be malformed compares the id with
-// Ack()+1 before the call; an event once delivered does not come again.
+// If an event may turn out to be malformed, compare its id with Ack()+1 and check it
+// before the call: an event that Receive has called deliverable is acknowledged, and
+// does not come again.
 func (l *OrderedLane) Receive(id uint32) (deliver bool, ack uint32) {
 	l.read()
 	deliver = l.err == nil && id != 0 && id == l.delivered+1
@@ -292,15 +292,15 @@ func (l *OrderedLane) Receive(id uint32) (deliver bool, ack uint32) {
 	return deliver, l.delivered
 }
 
-// Ack returns the highest id delivered without a gap, 0 before the first; it
-// stays after the end.
+// Ack returns the id up to which all events were delivered, 0 before the first. It
+// stays the same after the end.
 func (l *OrderedLane) Ack() uint32 { return l.delivered }
 
-// ReceiveAck takes an acknowledgement of the peer: every event up to ack was
-// delivered and is released. An old one, or one that says nothing new, is no
-// error and changes nothing. One above the highest id that NextDue has returned
-// is ErrAck and changes nothing either: the peer is broken or not the peer. If
-// the lane has ended, the reason is returned (P-12.2.5).
+// ReceiveAck accepts an acknowledgement of the peer: every event up to ack was delivered
+// and is freed. An ack that is old or says nothing new changes nothing and is no error.
+// An ack above the highest id that NextDue has returned is ErrAck and changes nothing:
+// the peer is faulty, or it is not the peer's. If the lane has ended, ReceiveAck returns
+// the reason (P-12.2.5).
 func (l *OrderedLane) ReceiveAck(ack uint32) error {
 	now := l.read()
 	switch {
@@ -318,65 +318,64 @@ func (l *OrderedLane) ReceiveAck(ack uint32) error {
 	return nil
 }
 
-// InFlight returns how many events were queued and are not known to be delivered.
-// After the end it tells how many stayed so.
+// InFlight returns how many events were queued and are not known to be delivered. After
+// the end it is how many were so at the end.
 func (l *OrderedLane) InFlight() int { return int(l.last - l.acked) }
 
-// Deadline returns when NextDue has something to do next, returning an event or
-// ending the lane, to the nanosecond; a moment that is past means now. It is
-// false while nothing is undelivered, and after the end. Send, NextDue and
-// ReceiveAck may change it. It is counted from the last reading of the clock
-// (P-12.2.7).
+// Deadline returns when NextDue next has something to do: an event to return, or the
+// lane to end. It is exact to the nanosecond and counted from the last reading of the
+// clock; a time in the past means now (P-12.2.7). ok is false if nothing is undelivered,
+// and after the end. Send, NextDue and ReceiveAck may change it.
 func (l *OrderedLane) Deadline() (t time.Time, ok bool) {
 	if l.err != nil || l.InFlight() == 0 {
 		return time.Time{}, false
 	}
-	at := min(l.stallAt(), l.resendAt())
+	at := min(l.stallAt(), l.retransmitAt())
 	if l.sent < l.last {
 		at = min(at, l.slot(l.sent+1).at)
 	}
 	return l.clock.time(at), true
 }
 
-// Err returns why the lane has ended, or nil while it lives. It says what the
-// last call found and reads no clock.
+// Err returns why the lane has ended, or nil if it has not. It reports what the last
+// call found and reads no clock.
 func (l *OrderedLane) Err() error { return l.err }
 
-// resendAt returns when the next resend is due and the budget allows it, or
-// the end of time if nothing is on the wire.
-func (l *OrderedLane) resendAt() int64 {
+// retransmitAt returns when the next retransmission is due and the budget allows it, or
+// the largest int64 if there is nothing to retransmit.
+func (l *OrderedLane) retransmitAt() int64 {
 	if l.acked == l.sent {
 		return math.MaxInt64
 	}
 	at := l.agesAt()
 	if l.cursor < l.passEnd {
-		at = min(at, l.resentAt)
+		at = min(at, l.retransmittedAt)
 	}
 	if l.spent >= l.cfg.ResendBudget {
-		at = max(at, l.gridEnd)
+		at = max(at, l.intervalEnd)
 	}
 	return at
 }
 
-// agesAt returns when the oldest event comes of age; one must be on the wire.
+// agesAt returns when the oldest event is due by age; it must have been sent.
 func (l *OrderedLane) agesAt() int64 {
 	return saturatingAdd(l.slot(l.acked+1).at, int64(l.cfg.ResendDelay))
 }
 
-// stallAt returns when the lane ends by a stall (P-12.2.6); one event must be queued.
+// stallAt returns when the lane ends by a stall (P-12.2.6); an event must be queued.
 func (l *OrderedLane) stallAt() int64 { return saturatingAdd(l.movedAt, int64(l.cfg.StallTimeout)) }
 
 // slot returns the record of a queued event.
 func (l *OrderedLane) slot(id uint32) *laneSlot { return l.queue.slot(int(id - l.acked - 1)) }
 
-// read takes the one reading of the clock that a call has (I4).
+// read reads the clock, once a call (I4).
 func (l *OrderedLane) read() int64 {
 	now := l.clock.read()
 	l.queue.trim(now)
 	return now
 }
 
-// end ends the lane. What the getters tell stays.
+// end ends the lane. The values of the getters stay.
 func (l *OrderedLane) end(reason error) {
 	l.err = reason
 	l.queue = laneQueue{}

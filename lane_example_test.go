@@ -7,8 +7,8 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// Three lines of a chat, the second of which is lost on its first try. The
-// third arrives too early, is discarded, and comes again after the second.
+// Three lines of a chat. The first copy of the second line is lost. The third arrives
+// too early, is discarded, and is retransmitted after the second.
 func ExampleOrderedLane() {
 	clock := &ackbits.ManualClock{}
 	clock.Set(time.Date(2026, 6, 17, 12, 0, 0, 0, time.UTC))
@@ -23,7 +23,7 @@ func ExampleOrderedLane() {
 
 	for _, line := range []string{"hello", "anyone there?", "bye"} {
 		if _, err := alice.Send([]byte(line), ackbits.Droppable); err != nil {
-			fmt.Println(err) // full: the line is not going to be sent
+			fmt.Println(err) // full: the line will not be sent
 		}
 	}
 	for packet := 1; alice.InFlight() > 0; {

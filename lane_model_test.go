@@ -16,14 +16,14 @@ var laneEpoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // laneModel is what the rules say, written down without a thought for cost: a
 // list of events, a list of everything NextDue returned, and a counter.
 type laneModel struct {
-	cfg       LaneConfig // nothing zero
-	err       error
-	delivered uint32
-	first     uint32 // the lane's first id; above 1 in sweeps only
-	events    []laneModelEvent
-	acked     int // of events
-	queueAt   int64
-	resends   []laneModelResend
+	cfg             LaneConfig // nothing zero
+	err             error
+	delivered       uint32
+	first           uint32 // the lane's first id; above 1 in sweeps only
+	events          []laneModelEvent
+	acked           int // of events
+	queueAt         int64
+	retransmissions []laneModelRetransmission
 }
 
 type laneModelEvent struct {
@@ -34,7 +34,7 @@ type laneModelEvent struct {
 	order    int // of its last send, among all sends
 }
 
-type laneModelResend struct {
+type laneModelRetransmission struct {
 	event int
 	order int
 	slot  int64
@@ -76,7 +76,7 @@ func (m *laneModel) send(data []byte, p Priority, now int64) (uint32, error) {
 // due returns the index of the event that NextDue would return at now, or -1.
 func (m *laneModel) due(now int64) int {
 	spent := 0
-	for _, r := range slices.Backward(m.resends) {
+	for _, r := range slices.Backward(m.retransmissions) {
 		if r.slot != now/int64(m.cfg.WakeInterval) {
 			break
 		}
@@ -88,7 +88,7 @@ func (m *laneModel) due(now int64) int {
 			return i
 		}
 		due := now-e.sentAt >= int64(m.cfg.ResendDelay)
-		for _, r := range slices.Backward(m.resends) {
+		for _, r := range slices.Backward(m.retransmissions) {
 			if r.order <= e.order {
 				break
 			}
@@ -117,10 +117,10 @@ func (m *laneModel) nextDue(most int, now int64) (id uint32, data []byte, ok boo
 		return 0, nil, false
 	}
 	e := &m.events[i]
-	e.order = len(m.resends)
+	e.order = len(m.retransmissions)
 	if e.sends > 0 {
-		m.resends = append(m.resends, laneModelResend{i, len(m.resends) + 1, now / int64(m.cfg.WakeInterval)})
-		e.order = len(m.resends)
+		m.retransmissions = append(m.retransmissions, laneModelRetransmission{i, len(m.retransmissions) + 1, now / int64(m.cfg.WakeInterval)})
+		e.order = len(m.retransmissions)
 	}
 	e.sends++
 	e.sentAt = now
@@ -186,7 +186,7 @@ type laneEnd struct {
 	model   *laneModel
 	packets []lanePacket // on the way to this end
 	held    []lanePacket // events of this end as NextDue returned them, with a copy
-	applied int          // events of the other end handed over
+	applied int          // events of the other end delivered
 }
 
 type lanePacket struct {
@@ -249,7 +249,7 @@ func (p *lanePair) next(i, most int) bool {
 	return ok
 }
 
-// arrive hands packet k, if there is one, to end i; a copy stays on the way if
+// arrive gives packet k, if there is one, to end i; a copy stays on the way if
 // keep is set.
 func (p *lanePair) arrive(i, k int, keep bool) {
 	e := p.ends[i]
@@ -325,7 +325,7 @@ func (p *lanePair) check() {
 }
 
 // settle lets everything through until both ends are idle, and checks that
-// every event was handed over once and in order, unless a lane has ended.
+// every event was delivered once and in order, unless a lane has ended.
 func (p *lanePair) settle() {
 	for range 10_000 {
 		wait := time.Duration(math.MaxInt64)

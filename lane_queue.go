@@ -2,45 +2,45 @@ package ackbits
 
 import "time"
 
-// The queue of an OrderedLane and the memory that it takes. Budgets, resends and
-// acknowledgements are lane.go's.
+// The queue of an OrderedLane and the memory that it takes. Which event is due, the
+// budget and acknowledgements are in lane.go.
 
 const (
-	// What a queue keeps once it has been used: 1.75 KiB. Smaller, and a lane
-	// with an event now and then allocates for each of them; larger, and ten
-	// thousand idle lanes hold memory for nothing.
+	// What a queue keeps once it has been used: 1.75 KiB. Smaller, and a lane with an
+	// event now and then allocates for each; larger, and idle lanes hold memory for
+	// nothing.
 	laneMinSlots = 32
 	laneMinBytes = 1024
-	// How long the queue must have used no more than a quarter of its memory
-	// before the rest is given back. Shorter, and bursts that follow each other
-	// allocate each time; longer, and the memory of a burst is held longer.
+	// How long the queue must have used no more than a quarter of its memory before the
+	// rest is freed. Shorter, and bursts that follow each other allocate each time;
+	// longer, and the memory of a burst is held for longer.
 	laneQuiet = 10 * time.Second
 )
 
-// laneQueue is a queue of events that owns a copy of their bytes. Records and
-// bytes are in a ring each, which grow with what is queued and shrink after the
-// burst. An array that was replaced is never written to again, and neither are
-// the bytes of an event that is queued, so that slices of them stay as they
-// are. The zero value is an empty queue that holds no memory.
+// laneQueue is a queue of events that owns copies of their bytes. Records and bytes lie
+// in a ring each; the rings grow with what is queued and shrink after a burst. The
+// bytes of a queued event are never overwritten, and neither is an array that was
+// replaced. So a slice of an event's bytes stays valid while it is queued. The zero
+// value is an empty queue that holds no memory.
 type laneQueue struct {
 	slots   []laneSlot
-	head, n int // the queued ones are n from head on, around the end
+	head, n int // the n queued ones begin at head and go on at the start of slots
 	slotUse laneUse
 
 	buf     []byte
-	tail    uint64 // where the next event's bytes may begin
-	live    int    // bytes of the queued events
+	tail    uint64 // the position at which the next event's bytes may begin
+	live    int    // how many bytes the queued events have
 	byteUse laneUse
 }
 
 // laneSlot is the record of one event.
 type laneSlot struct {
-	at   int64  // when it was sent last, or queued if it never was
-	pos  uint64 // where its bytes begin: counted on without wrapping, so modulo len(buf)
+	at   int64  // when its last copy was sent; before the first, when it was queued
+	pos  uint64 // the position at which its bytes begin; positions never wrap: in buf, take it modulo len(buf)
 	size int
 }
 
-// slot returns the record of the event with i events before it.
+// slot returns the record of the event that has i older ones in the queue.
 func (q *laneQueue) slot(i int) *laneSlot {
 	i += q.head
 	if i >= len(q.slots) {
@@ -49,8 +49,8 @@ func (q *laneQueue) slot(i int) *laneSlot {
 	return &q.slots[i]
 }
 
-// data returns the bytes of an event, which an append cannot grow into those of
-// the next.
+// data returns the bytes of an event. Its capacity is its length, so that an append
+// copies instead of overwriting the next event.
 func (q *laneQueue) data(s *laneSlot) []byte {
 	from := int(s.pos % uint64(len(q.buf)))
 	return q.buf[from : from+s.size : from+s.size]
@@ -63,8 +63,8 @@ func (q *laneQueue) push(event []byte, now int64) {
 	}
 	pos, ok := q.place(len(event))
 	if !ok {
-		// Twice what is needed is more than there was, and leaves an event of
-		// any size queued so far the room that place skips.
+		// Twice what is needed is more than there was, and it suffices even if place
+		// has to skip bytes at the end of the ring.
 		q.resize(len(q.slots), max(laneMinBytes, 2*(q.live+len(event))), now)
 		pos, _ = q.place(len(event))
 	}
@@ -76,7 +76,7 @@ func (q *laneQueue) push(event []byte, now int64) {
 	q.live += len(event)
 }
 
-// place finds room for size bytes in one piece.
+// place returns the position of size free bytes in one piece, if there are any.
 func (q *laneQueue) place(size int) (pos uint64, ok bool) {
 	if len(q.buf) == 0 {
 		return 0, false
@@ -106,9 +106,9 @@ func (q *laneQueue) drop(k int) {
 	}
 }
 
-// trim gives back what has not been needed for a while. It has to be called
-// before each change, so that it sees every length the queue had for a time,
-// and copies at most a quarter of what it gives back.
+// trim frees memory that was not needed for a while. It must be called before each
+// change, so that it sees every length that the queue had for some time. It copies at
+// most a quarter of what it frees.
 func (q *laneQueue) trim(now int64) {
 	slots := q.slotUse.fit(q.n, len(q.slots), laneMinSlots, now)
 	bytes := q.byteUse.fit(q.live, len(q.buf), laneMinBytes, now)
@@ -142,14 +142,14 @@ func (q *laneQueue) resize(slots, bytes int, now int64) {
 	*q = to
 }
 
-// laneUse follows how much of an array is used.
+// laneUse records how much of an array was used lately.
 type laneUse struct {
 	busyAt int64 // when more than a quarter was used last
-	peak   int   // the most since then
+	peak   int   // the most that was used since then
 }
 
-// fit notes that used of size are in use and returns the size that the array
-// should have.
+// fit notes that used of size elements are in use, and returns how many the array should
+// have; at least least.
 func (u *laneUse) fit(used, size, least int, now int64) int {
 	if used > size/4 {
 		u.busyAt, u.peak = now, 0

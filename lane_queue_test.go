@@ -71,7 +71,7 @@ func TestLaneFreshHoldsNoQueue(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(OrderedLane{}), uintptr(512))
 }
 
-func TestLaneMemoryOfABurstIsGivenBack(t *testing.T) {
+func TestLaneMemoryOfABurstIsFreed(t *testing.T) {
 	burst := func() *laneTest {
 		l := newLaneTest(t, LaneConfig{})
 		for range 511 {
@@ -128,7 +128,7 @@ func TestLaneMemoryOfABurstIsGivenBack(t *testing.T) {
 }
 
 // Each array by itself goes back to its least, and no further.
-func TestLaneQueueGivesBackWhatOnlyOneOfItsArraysHolds(t *testing.T) {
+func TestLaneQueueFreesWhatOnlyOneOfItsArraysHolds(t *testing.T) {
 	for _, tc := range []struct{ events, size int }{{100, 0}, {1, 10_000}} {
 		var q laneQueue
 		q.push(make([]byte, laneMinBytes/2), 0)

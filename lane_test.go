@@ -141,7 +141,7 @@ func TestLaneEventsOfAnySize(t *testing.T) {
 }
 
 // P-12.2.2.
-func TestLaneResendsOnce250msHavePassedSinceTheLastSend(t *testing.T) {
+func TestLaneRetransmitsOnce250msHavePassedSinceTheLastSend(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.at(30 * laneUnit)
 	l.feed(1)
@@ -157,9 +157,9 @@ func TestLaneResendsOnce250msHavePassedSinceTheLastSend(t *testing.T) {
 	}
 }
 
-// The wake-up interval is only the granularity: resends go as soon as they are
+// The wake-up interval is only the granularity: retransmissions go as soon as they are
 // due, between two slots of the grid too.
-func TestLaneResendsDoNotWaitForTheGrid(t *testing.T) {
+func TestLaneRetransmissionsDoNotWaitForTheGrid(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	for _, at := range []time.Duration{0, 13 * laneUnit, 57 * laneUnit} {
 		l.at(at)
@@ -173,7 +173,7 @@ func TestLaneResendsDoNotWaitForTheGrid(t *testing.T) {
 }
 
 // P-12.2.2.
-func TestLaneAResendMakesEveryLaterEventDue(t *testing.T) {
+func TestLaneARetransmissionMakesEveryLaterEventDue(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(1)
 	l.due()
@@ -202,18 +202,18 @@ func TestLaneALaterEventStaysDueAfterTheOlderOneIsAcknowledged(t *testing.T) {
 }
 
 // "Since" goes by the order of NextDue's results, not by the clock.
-func TestLaneFirstSentAfterTheResendIsNotDueByIt(t *testing.T) {
+func TestLaneFirstSentAfterTheRetransmissionIsNotDueByIt(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{ResendBudget: 2})
 	l.feed(4)
 	l.due()
 	l.at(250 * laneUnit)
 	require.Equal(t, laneIDs(1, 2), l.due())
 	l.feed(1)
-	require.Equal(t, []uint32{5}, l.due(), "a first send in the middle of the pass, at the same moment as the resends")
+	require.Equal(t, []uint32{5}, l.due(), "a first send in the middle of the pass, at the same moment as the retransmissions")
 	l.ack(4)
 	require.Empty(t, l.due())
 	l.at(499 * laneUnit)
-	require.Empty(t, l.due(), "5 has not been made due by 1 or 2, and 3 and 4 were never resent")
+	require.Empty(t, l.due(), "5 has not been made due by 1 or 2, and 3 and 4 were never retransmitted")
 	l.wantDeadline(500 * laneUnit)
 	l.at(500 * laneUnit)
 	require.Equal(t, []uint32{5}, l.due())
@@ -229,7 +229,7 @@ func TestLaneFirstSentInTheMiddleOfAPassIsDueByTheRestOfIt(t *testing.T) {
 	require.Equal(t, []uint32{4}, l.due())
 	l.wantDeadline(300 * laneUnit)
 	l.at(300 * laneUnit)
-	require.Equal(t, laneIDs(3, 4), l.due(), "the resend of 3 makes 4 due")
+	require.Equal(t, laneIDs(3, 4), l.due(), "the retransmission of 3 makes 4 due")
 }
 
 func TestLaneAnAckInTheMiddleOfAPassMovesItOn(t *testing.T) {
@@ -260,14 +260,14 @@ func TestLaneANewPassBeginsAtTheLowestIDWhenItComesOfAge(t *testing.T) {
 }
 
 // P-12.2.3.
-func TestLaneResendsComeBeforeFirstSends(t *testing.T) {
+func TestLaneRetransmissionsComeBeforeFirstSends(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(2)
 	l.due()
 	l.at(250 * laneUnit)
 	l.feed(2)
 	require.Equal(t, laneIDs(1, 4), l.due())
-	require.Empty(t, l.due(), "3 and 4 went first after the last resend")
+	require.Empty(t, l.due(), "3 and 4 went first after the last retransmission")
 }
 
 // P-12.2.3.
@@ -290,7 +290,7 @@ func TestLaneUnusedBudgetIsGone(t *testing.T) {
 	require.Equal(t, laneIDs(1, 32), l.due())
 }
 
-// The grid stands on the moment the lane began, not on the last resend.
+// The grid stands on the moment the lane began, not on the last retransmission.
 // P-12.2.4.
 func TestLaneBudgetIsGivenOutByAGridSinceTheLaneBegan(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
@@ -516,7 +516,7 @@ func TestLaneStallCountsFromTheLastMoveOfTheQueue(t *testing.T) {
 	require.ErrorIs(t, l.Err(), ErrStalled)
 }
 
-func TestLaneAnAckHandedInAfterAPausePreventsTheStall(t *testing.T) {
+func TestLaneAnAckReceivedAfterAPausePreventsTheStall(t *testing.T) {
 	l := newLaneTest(t, LaneConfig{})
 	l.feed(2)
 	l.due()
@@ -775,7 +775,7 @@ func TestLaneRoundTripAboveTheResendTimeDoesNotChaseItself(t *testing.T) {
 	for id, n := range sends {
 		require.LessOrEqual(t, n, 2, "event %d", id)
 	}
-	require.Equal(t, 2, sends[1], "the resend that is not needed")
+	require.Equal(t, 2, sends[1], "the retransmission that is not needed")
 	require.Zero(t, a.InFlight())
 	a.wantNoDeadline()
 }
@@ -910,7 +910,7 @@ func TestLaneHugeDurationsSaturate(t *testing.T) {
 	l.at(time.Hour)
 	require.Equal(t, laneIDs(1, 1), l.due())
 	l.at(2 * time.Hour)
-	require.Empty(t, l.due(), "one resend in 146 years")
+	require.Empty(t, l.due(), "one retransmission in 146 years")
 }
 
 // Recovery.
@@ -983,7 +983,7 @@ func TestLaneOneLossDoesNotDelayLaterEventsForEver(t *testing.T) {
 	require.Equal(t, 270*laneUnit, took[39])
 }
 
-// Go-Back-N recovers from a loss of a resend by age alone, so the queue gets
+// Go-Back-N recovers from a loss of a retransmission by age alone, so the queue gets
 // long now and then at this rate; it must not reach a limit.
 func TestLane100EventsASecondAt2PercentLossForTenMinutesRefuseNothing(t *testing.T) {
 	for seed := range uint64(3) {
@@ -1040,7 +1040,7 @@ func TestLaneSteadyStateAllocatesNothing(t *testing.T) {
 
 // NextDue and Deadline look at one record each, so they have no loop, and none
 // of what they call has; the one exception is trim, whose copying is paid for
-// by the memory that it gives back.
+// by the memory that it frees.
 func TestLaneNextDueDoesNotScanTheQueue(t *testing.T) {
 	functions := map[string]*ast.FuncDecl{}
 	for _, file := range []string{"lane.go", "lane_queue.go"} {
@@ -1076,12 +1076,12 @@ func TestLaneNextDueDoesNotScanTheQueue(t *testing.T) {
 	}
 	visit("NextDue")
 	visit("Deadline")
-	for _, name := range []string{"resendAt", "agesAt", "stallAt", "slot", "data", "noteResend", "read"} {
+	for _, name := range []string{"retransmitAt", "agesAt", "stallAt", "slot", "data", "noteRetransmission", "read"} {
 		require.True(t, seen[name], name)
 	}
 }
 
-// BenchmarkLaneQueued512 is a NextDue that resends one of n queued events, with
+// BenchmarkLaneQueued512 is a NextDue that retransmits one of n queued events, with
 // no budget in its way; the figures must not differ but by the cache.
 func BenchmarkLaneQueued512(b *testing.B) {
 	for _, n := range []int{16, 512, 8192} {

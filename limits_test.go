@@ -34,7 +34,7 @@ func TestHalfTheNumbersEndASession(t *testing.T) {
 			})
 		}
 	}
-	t.Run("farewell", func(t *testing.T) {
+	t.Run("leaving", func(t *testing.T) {
 		p := solo(t, Config{})
 		fill(p, 1<<15-3)
 		p.s.Close()
@@ -180,7 +180,7 @@ func TestDeadlineSaturates(t *testing.T) {
 	p.send("x")
 	drop(p.flush()...)
 	p.hear(TypeHeartbeat)
-	require.Greater(t, at(p), time.Minute, "resend, stall, timeout, heartbeat")
+	require.Greater(t, at(p), time.Minute, "retransmission, stall, timeout, heartbeat")
 	p.wantNothing()
 	p.sleep(20 * time.Hour)
 	p.wantNothing()

@@ -119,10 +119,10 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 		all, clock, perSession := couples(t, 50, cfg)
 		var buf [MaxDatagramSize]byte
 		var event [64]byte
-		for range 3 { // resent, too
+		for range 3 { // retransmitted, too
 			for _, c := range all {
 				for _, s := range []*Session{c.a, c.b} {
-					for range nearSpan - s.InFlight() {
+					for range eventWindow - s.InFlight() {
 						_, err := s.Send(event[:])
 						require.NoError(t, err)
 					}
@@ -154,7 +154,7 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 	})
 }
 
-// What was handed over is let go of, and so are the caller's buffers: 255 large events,
+// What was delivered is released, and so are the caller's buffers: 255 large events,
 // one a datagram, each in memory of its own, of which the first is lost and comes
 // last.
 func TestQuietSessionHoldsOnToNothing(t *testing.T) {

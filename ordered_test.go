@@ -68,7 +68,7 @@ func TestWaitingEventsAreCopies(t *testing.T) {
 	p.wantEvents("zero", "one", "two")
 }
 
-// What was handed over stays valid until the next Receive, whatever is called in
+// What was delivered stays valid until the next Receive, whatever is called in
 // between.
 func TestOrderedEventsStayValidUntilTheNextReceive(t *testing.T) {
 	p := solo(t, Config{Ordered: true})

@@ -74,7 +74,7 @@ func (e *pending) fits(used, limit int, in carrier) bool {
 // the low 16 bits.
 //
 // Invariants: base <= fresh <= end. Events before base are delivered; those
-// before fresh were sent; those from fresh on wait. fresh − base <= nearSpan,
+// before fresh were sent; those from fresh on wait. fresh − base <= eventWindow,
 // so that the receiver never takes a copy for an old one (P-5.2.2).
 type outbox struct {
 	base        int64 // the oldest undelivered
@@ -128,7 +128,7 @@ func (o *outbox) data(e *pending) []byte { return o.bytes.Piece(e.start, e.size)
 
 // freshDue reports whether an event may be sent for the first time, as far as the
 // window of ids goes: it waits and is inside.
-func (o *outbox) freshDue() bool { return o.fresh < o.end && o.fresh < o.base+nearSpan }
+func (o *outbox) freshDue() bool { return o.fresh < o.end && o.fresh < o.base+eventWindow }
 
 // lowestDue returns the lowest event of which a further copy is due; there must
 // be one.

@@ -177,7 +177,7 @@ func TestAckAfterALossDeliversTheEventsButReportsNothing(t *testing.T) {
 }
 
 // P-4.2.6.
-func TestDatagramIsRememberedUntilItHasItsFate(t *testing.T) {
+func TestDatagramIsRememberedUntilItHasItsOutcome(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide, Outcomes: true, LossDelay: time.Hour})
 		p.send("x")
@@ -279,7 +279,7 @@ func TestCountersAreKeptWithoutOutcomes(t *testing.T) {
 }
 
 // P-6.6.1.
-func TestDeadlineDoesNotIncludeVerdicts(t *testing.T) {
+func TestDeadlineDoesNotIncludeOutcomes(t *testing.T) {
 	p := solo(t, Config{Heartbeat: 4 * time.Second, Outcomes: true})
 	p.emit(TypeInput)
 	p.wantDeadline(4 * time.Second)
@@ -289,19 +289,19 @@ func TestDeadlineDoesNotIncludeVerdicts(t *testing.T) {
 	p.wantOutcome(Outcome{0, TypeInput, false, 0})
 }
 
-// I2: one fate per sequence, against a model, from every start.
+// I2: one outcome per sequence, against a model, from every start.
 // P-7.2.1.
-func TestEveryDatagramGetsOneFate(t *testing.T) {
+func TestEveryDatagramGetsOneOutcome(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := solo(rt, Config{Wide: rapid.Bool().Draw(rt, "wide"), Outcomes: true, Timeout: time.Hour})
 		start := rapid.SampledFrom(edges).Draw(rt, "start")
 		p.startAt(start, 0)
-		type fate struct {
+		type datagram struct {
 			at        time.Duration
 			delivered bool
 			lost      bool
 		}
-		var sent []*fate
+		var sent []*datagram
 		var want []Outcome
 		judge := func() {
 			for i, f := range sent {
@@ -317,7 +317,7 @@ func TestEveryDatagramGetsOneFate(t *testing.T) {
 				judge()
 				for range rapid.SampledFrom([]int{1, 2, 40}).Draw(rt, "n") {
 					p.emit(TypeInput)
-					sent = append(sent, &fate{at: p.now()})
+					sent = append(sent, &datagram{at: p.now()})
 				}
 			case 1:
 				p.sleep(time.Duration(rapid.IntRange(0, 700).Draw(rt, "ms")) * ms)

@@ -2,19 +2,22 @@ package ackbits
 
 import "math/bits"
 
-// pendingAcks knows the peer's datagrams that no header of ours has acknowledged
-// yet, and notices those that leave the window of acknowledgements before one could.
-// What was received at all is AckTracker's.
+// Which datagrams of the peer no header of ours has acknowledged yet. Which were
+// received at all is in ack.go.
+
+// pendingAcks records the peer's datagrams that are still to be acknowledged, and
+// counts those that fall out of the ack window first (Stats.AcksOutrun).
 type pendingAcks struct {
-	count int    // Newest or Late since we sent one
-	ack   bool   // whether the newest is among them
-	bits  uint64 // as in the header
+	count int    // how many were accepted since we last sent a header
+	ack   bool   // whether the newest datagram is still to be acknowledged
+	bits  uint64 // those before it, by distance as in AckBits
 }
 
+// clear notes that a header was sent, which acknowledges all of them.
 func (p *pendingAcks) clear() { *p = pendingAcks{} }
 
-// newest notes a datagram that moves ack by step, and returns how many that
-// pushes out of a window of width bits.
+// newest notes a Newest datagram, step after the ack before. It returns how many others
+// thereby fell out of an ack window of width bits.
 func (p *pendingAcks) newest(step, width uint16) (outrun uint64) {
 	p.count++
 	if p.ack || p.bits != 0 {
@@ -32,7 +35,8 @@ func (p *pendingAcks) newest(step, width uint16) (outrun uint64) {
 	return outrun
 }
 
-// late notes a datagram that is back steps before ack.
+// late notes a Late datagram, back before the ack. It returns 1 if that is outside the
+// ack window already.
 func (p *pendingAcks) late(back, width uint16) (outrun uint64) {
 	p.count++
 	if back > width {

@@ -35,7 +35,7 @@ func newRig(t *testing.T, cfg ackbits.Config) *rig {
 	return r
 }
 
-// hear hands in the peer's next datagram, with acknowledgements.
+// hear receives the peer's next datagram, with acknowledgements.
 func (r *rig) hear(ty ackbits.Type, ack uint16, payload ...byte) ackbits.Incoming {
 	r.t.Helper()
 	h := ackbits.Header{Type: ty, Sequence: r.seq, Ack: ack}
@@ -168,7 +168,7 @@ func TestDisconnectIsReadBeforeItEnds(t *testing.T) {
 	require.True(t, o.Delivered)
 }
 
-// Events are handed over unseen: one that is malformed to the application holds up
+// Events are delivered unseen: one that is malformed to the application holds up
 // none that came with it, and none of its own.
 // P-5.3.5.
 func TestContentsOfEventsAreNotJudged(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 func documents(t *testing.T) []string {
 	t.Helper()
 	found := []string{"README.md"}
-	for _, pattern := range []string{"CONTRIBUTING.md", "examples/*/README.md"} {
+	for _, pattern := range []string{"CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/*/README.md", "examples/*/README.md", "internal/*/README.md", "interop/*/README.md"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -52,15 +52,47 @@ func read(t *testing.T, name string) string {
 func TestDocumentsShowCompiledCode(t *testing.T) {
 	passages := markedPassages(t)
 	for _, name := range documents(t) {
-		blocks := goBlocks(read(t, name))
-		if name == "README.md" && len(blocks) == 0 {
+		shown := blocks(read(t, name), "go")
+		if name == "README.md" && len(shown) == 0 {
 			t.Error("README.md shows no Go")
 		}
-		for _, b := range blocks {
+		for _, b := range shown {
 			if _, ok := passages[b.text]; !ok {
 				t.Errorf("%s:%d: this block is no marked passage of a compiled file:\n%s", name, b.line, b.text)
 			}
 		}
+	}
+}
+
+var exampleOutput = regexp.MustCompile(`// (?:Unordered o|O)utput:\n((?:\s*//.*\n)+)`)
+
+// What the guide's programs print stands in the guide, and nothing else.
+func TestGuideShowsWhatItsStepsPrint(t *testing.T) {
+	names, err := filepath.Glob("examples/guide/*/main_test.go")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no steps", err)
+	}
+	printed := make(map[string]string)
+	for _, name := range names {
+		m := exampleOutput.FindStringSubmatch(read(t, name))
+		if m == nil {
+			t.Errorf("%s: no Output", name)
+			continue
+		}
+		var out strings.Builder
+		for line := range strings.Lines(m[1]) {
+			out.WriteString(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(line), "//"), " ") + "\n")
+		}
+		printed[out.String()] = name
+	}
+	for _, b := range blocks(read(t, "docs/guide.md"), "text") {
+		if _, ok := printed[b.text]; !ok {
+			t.Errorf("docs/guide.md:%d: no step prints this:\n%s", b.line, b.text)
+		}
+		delete(printed, b.text)
+	}
+	for _, name := range printed {
+		t.Errorf("docs/guide.md does not show what %s says", name)
 	}
 }
 
@@ -208,20 +240,20 @@ type block struct {
 
 var fence = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(\\w*)")
 
-// goBlocks returns the fenced blocks of Go.
-func goBlocks(document string) (blocks []block) {
+// blocks returns the fenced blocks of a language.
+func blocks(document, of string) (found []block) {
 	eachLine(document, func(number int, line, language string, opens bool) {
 		switch {
-		case opens && language == "go":
-			blocks = append(blocks, block{line: number})
-		case !opens && language == "go":
-			blocks[len(blocks)-1].text += line + "\n"
+		case opens && language == of:
+			found = append(found, block{line: number})
+		case !opens && language == of:
+			found[len(found)-1].text += line + "\n"
 		}
 	})
-	for i := range blocks {
-		blocks[i].text = dedent(strings.Split(blocks[i].text, "\n"))
+	for i := range found {
+		found[i].text = dedent(strings.Split(found[i].text, "\n"))
 	}
-	return blocks
+	return found
 }
 
 // eachLine calls f for the lines of a document, with the language of the fenced

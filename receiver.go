@@ -2,30 +2,31 @@ package ackbits
 
 import "errors"
 
-// The receiving half of a channel: it checks the peer's datagrams, keeps which ones
-// arrived and which of them we still have to acknowledge, and delivers payloads and
-// events. What their headers acknowledge is the sending half's (acknowledge.go).
+// The receiving half of a channel: it checks the peer's datagrams, records which ones
+// arrived and which of them are still to be acknowledged, and delivers payloads and
+// events. What their headers acknowledge is read by the sending half (acknowledge.go).
 
-// Datagrams named by one header: ack itself and its bits.
+// How many datagrams one header acknowledges: ack itself and its bits.
 const (
 	narrowAcks = 1 + 32
 	wideAcks   = 1 + 64
 )
 
-// receiver is that half. What every datagram touches comes first; see channel.
+// receiver is the receiving half. The fields that every datagram touches come first; see
+// channel.
 type receiver struct {
-	tracker AckTracker  // the peer's datagrams
-	pending pendingAcks // what no header of ours has acknowledged yet
-	ackBits uint16      // the acknowledgements of a header beside ack itself
+	tracker AckTracker  // which datagrams of the peer were received
+	pending pendingAcks // which of them no header of ours has acknowledged yet
+	ackBits uint16      // how many bits AckBits has in this session
 	accept  func(Header, []byte) error
 	stats   receiverStats
-	types   [historySize]Type // of the newest datagrams, by sequence
+	types   [historySize]Type // of the newest datagrams received, by sequence
 
-	inbox    inbox // the peer's events
-	rejected rejection
+	inbox    inbox     // the peer's events
+	rejected rejection // what Receive returned for the last datagram that Accept refused
 }
 
-// receiverStats are the counters of this half; see Stats.
+// receiverStats are the counters of this half, which Stats documents.
 type receiverStats struct {
 	DatagramsReceived, BytesReceived                  uint64
 	Duplicates, Stale, Withheld, Rejected, AcksOutrun uint64
@@ -33,7 +34,7 @@ type receiverStats struct {
 	EventsReceived, EventsDuplicate                   uint64
 }
 
-// init takes a Config that was completed.
+// init sets the receiver up. cfg must be complete.
 func (r *receiver) init(cfg *Config) {
 	r.ackBits = narrowAcks - 1
 	if cfg.Wide {
@@ -43,10 +44,12 @@ func (r *receiver) init(cfg *Config) {
 	r.inbox.init(cfg.Ordered)
 }
 
-// receive takes the datagram whose header is in in, and fills in the rest: what it
-// is, whether it may be delivered, then what it changes. ErrWithhold says that it is
-// sound but neither delivered nor acknowledged; with any other error it changed
-// nothing but a counter. Only what is new is delivered (P-2.3.4).
+// receive accepts or refuses the datagram whose header is in in, and fills in the rest
+// of in. First it checks the datagram, then it changes what the datagram changes: on
+// any error but ErrWithhold only a counter has changed. ErrWithhold says that the
+// datagram is valid but neither delivered nor acknowledged. Only a Newest or Late
+// datagram delivers anything (P-2.3.4). size is that of the whole datagram, for the
+// counters.
 func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	var events []Event
 	if !in.Type.application() {
@@ -59,7 +62,7 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	}
 	in.Arrival = r.tracker.Classify(in.Sequence)
 	isNew := in.Arrival == Newest || in.Arrival == Late
-	if isNew && (events != nil || r.accept != nil) { // so far nothing has changed (P-2.3.1)
+	if isNew && (events != nil || r.accept != nil) { // nothing has changed up to here (P-2.3.1)
 		if err := r.admit(&in.Header, events, payload); err != nil {
 			return err
 		}
@@ -90,11 +93,11 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	return nil
 }
 
-// parse checks the framing of the library's own payloads and takes them apart: the
-// events, nil if there are none, and the application's payload. Of a bundle, which
-// every receiver understands (P-10.1.1), it puts the inner type into the header
-// (P-10.1.3). Heartbeats and Disconnects are empty (P-2.2.3), reserved types refused
-// (P-2.2.1).
+// parse checks and parses the payload of one of the library's own types. It returns the
+// events, nil if there are none, and the application's payload, nil unless it is a
+// Bundle. Every receiver understands a Bundle (P-10.1.1), and its inner type takes the
+// place of h.Type (P-10.1.3). Heartbeats and Disconnects must be empty (P-2.2.3);
+// reserved types are refused (P-2.2.1).
 func (r *receiver) parse(h *Header, payload []byte) (events []Event, rest []byte, err error) {
 	switch h.Type {
 	case TypeEvent:
@@ -117,14 +120,14 @@ func (r *receiver) parse(h *Header, payload []byte) (events []Event, rest []byte
 	return events, rest, nil
 }
 
-// admit says whether a new datagram may be delivered: its events must be in the
-// window, and the application must accept its payload (P-2.3.5).
+// admit decides whether a Newest or Late datagram may be accepted: the ids of its events
+// must be in the window or old, and the application must accept its payload (P-2.3.5).
 func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 	if events != nil && !r.inbox.ids.admits(events) {
 		r.stats.Rejected++
 		return ErrWindow
 	}
-	if r.accept == nil || payload == nil { // events are not judged by what they hold (P-5.3.5)
+	if r.accept == nil || payload == nil { // the application is not asked about events (P-5.3.5)
 		return nil
 	}
 	switch refusal := r.accept(*h, payload); {
@@ -140,8 +143,8 @@ func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
 	}
 }
 
-// deliver returns those of a new datagram's events that the application gets now
-// (P-5.3.4).
+// deliver returns which events the application gets now that a Newest or Late datagram
+// has brought these (P-5.3.4).
 func (r *receiver) deliver(events []Event) (out []Event) {
 	out, fresh := r.inbox.accept(events)
 	r.inbox.deliveredAt = r.stats.DatagramsReceived
@@ -150,8 +153,8 @@ func (r *receiver) deliver(events []Event) (out []Event) {
 	return out
 }
 
-// latest reports whether no datagram of a type was received that is newer than
-// seq, which is at most historySize steps before the newest (P-2.3.7).
+// latest reports whether no datagram of type t that is newer than seq was received; seq
+// is at most historySize before the ack (P-2.3.7).
 func (r *receiver) latest(seq uint16, t Type) bool {
 	for back := range r.tracker.Ack() - seq {
 		if r.tracker.received(back) && r.types[(r.tracker.Ack()-back)%historySize] == t {
@@ -161,15 +164,16 @@ func (r *receiver) latest(seq uint16, t Type) bool {
 	return true
 }
 
-// noteType remembers the type of a datagram received. The one at the far end of
-// the history would take the place of the newest; nobody will ask for it.
+// noteType remembers the type of a datagram received. One that is exactly historySize
+// before the ack would take the ack's place in types; its own type is never asked for,
+// so it is left out.
 func (r *receiver) noteType(seq uint16, t Type) {
 	if r.tracker.Ack()-seq < historySize {
 		r.types[seq%historySize] = t
 	}
 }
 
-// acknowledge fills in the acknowledgements of a header that leaves now (P-4.1.5).
+// acknowledge fills in the acknowledgements of a header that is sent now (P-4.1.5).
 func (r *receiver) acknowledge(h *Header) {
 	h.Ack = r.tracker.Ack()
 	if h.Wide {
@@ -180,17 +184,17 @@ func (r *receiver) acknowledge(h *Header) {
 	r.pending.clear()
 }
 
-// ackDue reports whether so many datagrams came in since one was sent that the
-// acknowledgements of further ones could be outrun (P-6.3.3).
+// ackDue reports whether so many datagrams were accepted since we last sent one that
+// the next could push one of them out of the ack window (P-6.3.3).
 func (r *receiver) ackDue() bool { return r.pending.count >= int(r.ackBits) }
 
-// trim gives back memory that was not needed lately.
+// trim frees memory that was not needed lately; see internal/trim for busy.
 func (r *receiver) trim(busy bool) { r.inbox.trim(busy, r.stats.DatagramsReceived) }
 
-// end frees what events took.
+// end frees the memory that events took.
 func (r *receiver) end() { r.inbox = inbox{} }
 
-// snapshot fills in the counters of this half.
+// snapshot copies the counters of this half to the Stats.
 func (r *receiver) snapshot(to *Stats) {
 	n := &r.stats
 	to.DatagramsReceived, to.BytesReceived = n.DatagramsReceived, n.BytesReceived

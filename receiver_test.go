@@ -90,7 +90,7 @@ func TestDatagramOfKnownEventsIsAcknowledged(t *testing.T) {
 }
 
 // Fault: a duplicate filter that is too short.
-func TestOldCopyIsNotHandedOverAgain(t *testing.T) {
+func TestOldCopyIsNotDeliveredAgain(t *testing.T) {
 	a, b := duo(t, Config{})
 	var copies []*packet
 	for range 5 {
@@ -112,9 +112,9 @@ func TestOldCopyIsNotHandedOverAgain(t *testing.T) {
 // P-5.3.1.
 func TestReceiverJudgesIdsByTheOldestItMisses(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
-		span := uint16(4096)
+		window := uint16(4096)
 		if ordered {
-			span = 256
+			window = 256
 		}
 		for _, base := range edges {
 			p := solo(t, Config{Ordered: ordered})
@@ -127,29 +127,29 @@ func TestReceiverJudgesIdsByTheOldestItMisses(t *testing.T) {
 				return p.datagram(TypeEvent, p.foreign, nothingYet, 0, eventList(events...)...)
 			}
 			refuse := func(ids ...uint16) { p.refuse(ErrWindow, list(ids...)); p.foreign-- }
-			refuse(span)
+			refuse(window)
 			refuse(32767)
 			refuse(32768)
 			require.Empty(t, p.take(list(32769)).Events) // 32767 before: old
 			require.Empty(t, p.take(list(65535)).Events)
-			p.take(list(span - 1))
-			p.take(list(span-1, span-1))
-			refuse(1, span, 0)       // judged before 0 is in
-			p.take(list(0, span))    // in list order: 0 is in
+			p.take(list(window - 1))
+			p.take(list(window-1, window-1))
+			refuse(1, window, 0)     // judged before 0 is in
+			p.take(list(0, window))  // in list order: 0 is in
 			p.take(list(1, 2, 2, 0)) // some known
-			refuse(span+3, 3)        // base is 3
+			refuse(window+3, 3)      // base is 3
 			refuse(3, 32768+4)
-			p.take(list(3, span+3, 32769+4))
+			p.take(list(3, window+3, 32769+4))
 			require.EqualValues(t, 7, p.s.Stats().EventsReceived)
 			p.events = nil
 		}
 	}
 }
 
-// Only Newest and Late datagrams hand anything over, and a Stale one's events
-// come again.
+// Only Newest and Late datagrams deliver anything; the events of a Stale one
+// are retransmitted.
 // P-2.3.4, P-5.3.4.
-func TestStaleAndDuplicateDatagramsHandNothingOver(t *testing.T) {
+func TestStaleAndDuplicateDatagramsDeliverNothing(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
 		p.foreign = 200

@@ -48,7 +48,7 @@ func TestReorderNeedsNoMoreThanWhatWaits(t *testing.T) {
 	require.LessOrEqual(t, r.bytes.Size(), 256)
 }
 
-// Its room halves once a minute; when nothing of it is left, all is given back.
+// Its room halves once a minute; when nothing of it is left, all is freed.
 func TestReorderIsIdleWhenNothingWasKeptLately(t *testing.T) {
 	r := newReorder()
 	for id := uint16(1); id < 200; id++ {
@@ -124,9 +124,9 @@ func TestReorderGrows(t *testing.T) {
 
 // The room of what was released is found when it is needed, even behind an event that
 // waits for long.
-func TestRoomBehindAStragglerIsFound(t *testing.T) {
+func TestRoomBehindAnOldEventIsFound(t *testing.T) {
 	r := newReorder()
-	r.keep(Event{255, []byte("straggler")}, 0)
+	r.keep(Event{255, []byte("old event")}, 0)
 	for id := uint16(1); id < 255; id++ {
 		r.keep(Event{id, make([]byte, 50)}, id-1)
 		r.release(id)
@@ -134,7 +134,7 @@ func TestRoomBehindAStragglerIsFound(t *testing.T) {
 	}
 	require.Equal(t, trim.ModestBytes, r.bytes.Size(), "then room is found by keeping only what waits")
 	require.LessOrEqual(t, len(r.order), 128)
-	require.Equal(t, "straggler", string(r.release(255)))
+	require.Equal(t, "old event", string(r.release(255)))
 	require.Zero(t, r.waiting)
 }
 
@@ -168,7 +168,7 @@ func TestReorderIsAMap(t *testing.T) {
 		contents := map[uint16]string{}
 		t.Repeat(map[string]func(*rapid.T){
 			"keep": func(t *rapid.T) {
-				id := base + rapid.Uint16Range(1, nearSpan-1).Draw(t, "ahead")
+				id := base + rapid.Uint16Range(1, eventWindow-1).Draw(t, "ahead")
 				if model[id] != nil {
 					return
 				}
@@ -200,12 +200,12 @@ func TestReorderIsAMap(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.Equal(t, len(model), r.waiting)
-				require.LessOrEqual(t, len(r.order), 2*nearSpan)
+				require.LessOrEqual(t, len(r.order), 2*eventWindow)
 				for _, e := range released {
 					require.Equal(t, contents[e.ID], string(e.Data))
 				}
 				for id, want := range model {
-					p := r.places[id%nearSpan]
+					p := r.places[id%eventWindow]
 					require.Equal(t, string(want), string(r.bytes.Piece(p.start, p.size)))
 				}
 			},

@@ -20,8 +20,8 @@ import (
 
 // The same calls at the same times give the same bytes, whatever the machine: a
 // recording from a player's phone replays on a developer's computer. Each hash
-// is of all that happened in two minutes of play: every datagram with its time
-// and fate, every event handed over, every outcome and every counter. The file
+// is of all that happened in two minutes of play: every datagram with its time and
+// what became of it, every event delivered, every outcome and every counter. The file
 // was written on a 64-bit machine; a 32-bit one and a browser's must agree.
 
 //go:embed testdata/replay.golden
@@ -119,13 +119,13 @@ func replay(t *testing.T, cfg Config, seed uint64) string {
 		cfg.Seal, cfg.Open = cfg.Open, cfg.Seal
 		ends[i] = &replayer{Session: s, name: "ab"[i], record: record, write: write}
 	}
-	weather := simnet.Config{
+	conditions := simnet.Config{
 		Delay: 25 * time.Millisecond, Jitter: 15 * time.Millisecond, Loss: 0.1,
 		Burst:   simnet.Burst{MeanGood: 2 * time.Second, MeanBad: 60 * time.Millisecond, LossBad: 0.9},
 		Reorder: 0.05, ReorderDelay: 70 * time.Millisecond, Duplicate: 0.03, Truncate: 0.01,
 		Blackouts: []simnet.Window{{From: 40 * time.Second, To: 43 * time.Second}},
 	}
-	p := simnet.NewPair(seed, &clock, ends[0], ends[1], weather, weather)
+	p := simnet.NewPair(seed, &clock, ends[0], ends[1], conditions, conditions)
 	p.Observe(func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
 		record('w', int64(at), int64(d), int64(what))
 		write(datagram)

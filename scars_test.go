@@ -18,7 +18,7 @@ type scar struct {
 	t     *testing.T
 	clock ManualClock
 	ends  [2]*Session
-	got   [2][]Event // copies of what was handed over
+	got   [2][]Event // copies of what was delivered
 	said  int
 }
 
@@ -374,7 +374,7 @@ func TestScarAllCopiesOfAnAcknowledgementAreLost(t *testing.T) {
 
 // cBournhonesque/lightyear#1684: a queued acknowledgement was read after the
 // loss timer, which had already thrown away what the packet carried.
-func TestScarWaitingAcknowledgementComesAfterTheVerdict(t *testing.T) {
+func TestScarWaitingAcknowledgementComesAfterTheOutcome(t *testing.T) {
 	for _, judged := range []bool{false, true} {
 		s := newScar(t, Config{Outcomes: true})
 		s.send(0, "x")
@@ -532,7 +532,7 @@ func TestScarArrivedIsReportedAsMissing(t *testing.T) {
 
 // ValveSoftware/GameNetworkingSockets#20: a packet that the network doubled had
 // its unreliable message delivered twice.
-func TestScarDoubledDatagramIsHandedOverTwice(t *testing.T) {
+func TestScarDoubledDatagramIsDeliveredTwice(t *testing.T) {
 	s := newScar(t, Config{})
 	first, second := s.app(0, 1), s.app(0, 2)
 	require.NotNil(t, s.hand(1, first).Payload)
@@ -674,11 +674,11 @@ func TestScarBackoffOutlivesTheOutage(t *testing.T) {
 					break
 				}
 				s.clock.Set(at)
-				resent := s.ends[0].Stats().EventsResent
+				retransmitted := s.ends[0].Stats().EventsResent
 				s.due(0)
 				s.due(1)
-				if s.ends[0].Stats().EventsResent > resent {
-					if wait := at.Sub(last); wait > time.Duration(nearGap) { // else a copy ahead of a loss
+				if s.ends[0].Stats().EventsResent > retransmitted {
+					if wait := at.Sub(last); wait > time.Duration(nearGap) { // else a proactive copy
 						waits = append(waits, wait)
 					}
 					last = at
@@ -770,7 +770,7 @@ func TestScarIncomingTrafficPutsOffTheEnd(t *testing.T) {
 			h, _, err := ParseHeader(out)
 			require.NoError(t, err)
 			said = append(said, h.Type)
-			if h.Type == TypeEvent || len(said) == 4 { // the other farewells are lost
+			if h.Type == TypeEvent || len(said) == 4 { // the other Disconnects are lost
 				s.hand(1, out)
 			}
 		}

@@ -2,8 +2,12 @@ package ackbits
 
 import "encoding/binary"
 
-// AEAD protects datagrams: the methods of crypto/cipher.AEAD, so that one of
-// those fits as it is.
+// Sealing: the AEAD of a session, the nonces, and the replay window (chapter 11 of
+// docs/protocol.md). Keys come from the caller. What becomes of a datagram that was
+// opened is in receiver.go.
+
+// AEAD encrypts and authenticates datagrams. It has the methods of crypto/cipher.AEAD,
+// so every cipher.AEAD is one. Config.Seal says what it must provide.
 type AEAD interface {
 	NonceSize() int
 	Overhead() int
@@ -12,33 +16,36 @@ type AEAD interface {
 }
 
 const (
-	// minNonce is what a datagram's number takes.
+	// minNonce is the size of a datagram's number in a nonce, in bytes.
 	minNonce = 8
-	// maxSealOverhead leaves room for events in the smallest datagram.
+	// maxSealOverhead is the largest Overhead of an AEAD, in bytes. Larger, and the
+	// smallest datagram would have no room for events; smaller, and unusual AEADs would
+	// be refused for nothing.
 	maxSealOverhead = 64
-	// maxSealed is how many datagrams one key seals, RFC 9001's limit for AES-GCM
-	// on datagrams of up to 2,048 bytes (appendix B.1; P-11.4.1): 51 days at 60 a second.
-	// More would make a peer's data easier to tell from noise than the cipher
-	// promises; fewer would end sessions for nothing.
+	// maxSealed is how many datagrams one key may seal: RFC 9001's limit for AES-GCM
+	// on datagrams of up to 2,048 bytes (appendix B.1; P-11.4.1), 51 days at 60 a
+	// second. Larger, and ciphertext could be told from noise more easily than the
+	// cipher promises; smaller, and sessions would end for nothing.
 	maxSealed = 1 << 28
-	// maxForged is how many datagrams that do not open one key bears, the limit
-	// for ChaCha20-Poly1305 (RFC 9001, section 6.6; that for AES-GCM is higher).
-	// With more, one of the forger's guesses might be right.
+	// maxForged is how many datagrams may fail to open under one key: RFC 9001's limit
+	// for ChaCha20-Poly1305 (section 6.6); that for AES-GCM is higher. Larger, and a
+	// forger who only guesses might succeed; smaller, and a flood of forged datagrams
+	// would end sessions that are safe.
 	maxForged = 1 << 36
 )
 
-// sealing protects a session's datagrams (chapter 11 of docs/protocol.md): it seals each under its number,
-// which is not on the wire, and opens each of the peer's at most once.
+// sealing seals the datagrams of a session, each with its number as the nonce, which is
+// not on the wire, and opens each datagram of the peer at most once.
 type sealing struct {
 	sealer, opener         AEAD
-	sealNonce, openNonce   []byte // zeros, then the number; of one array, since only one is in use at a time
-	newest                 int64  // the number of the newest datagram opened; −1 before any
-	opened                 AckTracker
-	header                 uint8 // bytes of a datagram in the clear
-	sealOverhead, overhead uint8 // what a datagram of ours, of the peer's, is longer
+	sealNonce, openNonce   []byte     // zeros, then the number; both in one array, as only one is in use at a time
+	newest                 int64      // the number of the newest datagram opened; −1 before any
+	opened                 AckTracker // which datagrams were opened: the replay window
+	header                 uint8      // length of the header, which stays readable
+	sealOverhead, overhead uint8      // how many bytes sealing adds to a datagram of ours, of the peer's
 }
 
-// newSealing returns nil for a Config without keys, which was completed.
+// newSealing returns nil if cfg has no keys. cfg must be complete.
 func newSealing(cfg *Config) *sealing {
 	if cfg.Seal == nil {
 		return nil
@@ -54,20 +61,21 @@ func newSealing(cfg *Config) *sealing {
 	}
 }
 
-// seal seals the payload of the datagram that begins at start, in place as far as
-// there is room for the overhead (P-11.1.1).
+// seal seals the payload of the datagram that out holds from start on, and returns out
+// with it. It works in place if out has capacity for the overhead (P-11.1.1).
 func (s *sealing) seal(out []byte, start int, number int64) []byte {
 	payload := start + int(s.header)
 	return s.sealer.Seal(out[:payload], numbered64(s.sealNonce, number), out[payload:], out[start:payload])
 }
 
-// least returns how many bytes a datagram has at least.
+// least returns the length in bytes of the shortest datagram.
 func (s *sealing) least() int { return int(s.header) + int(s.overhead) }
 
-// open opens the payload of a datagram in place. The number of a datagram is the
-// one nearest to the newest opened (P-11.2.2). What was opened before, or is too old
-// to tell, is not even tried (P-11.3.1); what does not open leaves no trace
-// (P-11.3.2); what does is noted at once (P-11.3.3).
+// open opens the payload of a datagram in place. The datagram's number is the one with
+// this sequence that is nearest to the newest number opened (P-11.2.2). A datagram
+// that was opened before, or is too old to tell, is refused untried with ErrReplayed
+// (P-11.3.1). One that does not open changes nothing (P-11.3.2); one that does is
+// recorded at once (P-11.3.3).
 func (s *sealing) open(datagram, payload []byte, seq uint16) (plain []byte, err error) {
 	number := s.newest + int64(int16(seq-uint16(s.newest)))
 	if arrival := s.opened.Classify(seq); number < 0 || arrival != Newest && arrival != Late {
@@ -82,7 +90,7 @@ func (s *sealing) open(datagram, payload []byte, seq uint16) (plain []byte, err 
 	return plain, nil
 }
 
-// numbered64 puts a datagram's number at the end of a nonce (P-11.2.1).
+// numbered64 writes a datagram's number into the last 8 bytes of a nonce (P-11.2.1).
 func numbered64(nonce []byte, number int64) []byte {
 	binary.BigEndian.PutUint64(nonce[len(nonce)-minNonce:], uint64(number))
 	return nonce

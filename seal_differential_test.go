@@ -18,7 +18,7 @@ type chronicle struct {
 	stats Stats
 }
 
-// chronicles plays the same weather and the same calls with and without a seal.
+// chronicles plays the same conditions and the same calls with and without a seal.
 func chronicles(t *testing.T, cfg Config, sealed bool, seed uint64) (both [2]*chronicle) {
 	var clock ManualClock
 	clock.Set(time.Unix(1_700_000_000, 0))
@@ -50,11 +50,11 @@ func chronicles(t *testing.T, cfg Config, sealed bool, seed uint64) (both [2]*ch
 		}
 	}
 	// Nothing is overtaken by 64 others, so that nothing true is Stale.
-	weather := simnet.Config{
+	conditions := simnet.Config{
 		Delay: 25 * ms, Jitter: 15 * ms, Loss: 0.15, Duplicate: 0.1, Reorder: 0.05, ReorderDelay: 70 * ms,
 		Blackouts: []simnet.Window{{From: 20 * time.Second, To: 23 * time.Second}},
 	}
-	p := simnet.NewPair(seed, &clock, ends[0], ends[1], weather, weather)
+	p := simnet.NewPair(seed, &clock, ends[0], ends[1], conditions, conditions)
 	r := rand.New(rand.NewPCG(seed, 3))
 	p.Every(60, time.Second, func() {
 		for i, s := range ends {
@@ -87,7 +87,7 @@ func (c *chronicle) note(format string, args ...any) {
 	c.lines = append(c.lines, fmt.Sprintf(format, args...))
 }
 
-// TestSealedAndBareSessionsDoTheSame: every call, every datagram handed over, every
+// TestSealedAndBareSessionsDoTheSame: every call, every datagram delivered, every
 // outcome and every deadline is the same. They differ in bytes, and in datagrams
 // that come again: a bare session reads the acknowledgements of those.
 func TestSealedAndBareSessionsDoTheSame(t *testing.T) {

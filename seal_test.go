@@ -73,7 +73,7 @@ func (p *actor) emitSealed(t Type, payload string) *packet {
 	return k
 }
 
-// refuseSealed hands a datagram over that must be refused as forged or replayed:
+// refuseSealed passes a datagram to Receive that must be refused as forged or replayed:
 // beside the refusal and its kind, nothing may have changed.
 func (p *actor) refuseSealed(reason error, datagram []byte) {
 	p.tb.Helper()
@@ -187,7 +187,7 @@ func TestSealedOrderOfChecks(t *testing.T) {
 	}
 }
 
-// hand hands a datagram in and returns the error.
+// hand passes a datagram to Receive and returns the error.
 func (p *actor) hand(datagram []byte) error {
 	_, err := p.s.Receive(slices.Clone(datagram))
 	return err
@@ -208,31 +208,31 @@ func (p *actor) flushOne(d time.Duration) *packet {
 	return out[0]
 }
 
-// Each datagram is taken in at most once: what was taken in, withheld or refused
+// Each datagram is accepted at most once: what was accepted, withheld or refused
 // does not come again, whenever it is replayed.
 // P-11.2.2, P-11.3.1, P-11.3.3.
 func TestReplaysAreRefused(t *testing.T) {
-	verdict := error(nil)
-	a, b := sealedDuo(t, Config{Accept: func(Header, []byte) error { return verdict }})
+	outcome := error(nil)
+	a, b := sealedDuo(t, Config{Accept: func(Header, []byte) error { return outcome }})
 	var past [][]byte
 	for n := range 65_536 + 300 {
 		switch n % 50 {
 		case 0:
-			verdict = ErrWithhold
+			outcome = ErrWithhold
 		case 1:
-			verdict = errAcceptance
+			outcome = errAcceptance
 		default:
-			verdict = nil
+			outcome = nil
 		}
 		out, _, err := a.s.AppendDatagram(nil, TypeInput, []byte{byte(n)})
 		require.NoError(t, err)
 		past = append(past, slices.Clone(out))
-		if err := b.hand(out); verdict == errAcceptance {
+		if err := b.hand(out); outcome == errAcceptance {
 			require.ErrorIs(t, err, errAcceptance)
 		} else {
 			require.NoError(t, err)
 		}
-		verdict = nil
+		outcome = nil
 		for _, back := range []int{0, 1, 32, 63, 64, 65, 66, 200, 32767, 32768, 32769, 65535} {
 			if back > n || n%256 != 0 && n%50 > 1 {
 				continue
@@ -386,7 +386,7 @@ func TestKeyIsExhausted(t *testing.T) {
 			a.sendFails(ErrKeyExhausted)
 		})
 	}
-	t.Run("farewell", func(t *testing.T) {
+	t.Run("leaving", func(t *testing.T) {
 		a, _ := sealedDuo(t, Config{})
 		c := &a.s.channel
 		c.sender.log.first, c.sender.log.open, c.sender.log.count, c.sender.log.top = 1<<28-2, 1<<28-2, 1<<28-2, 1<<28-3

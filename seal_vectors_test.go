@@ -33,7 +33,7 @@ const sealedVectorsHead = `# Sealed datagrams (AES-128-GCM), as two sessions exc
 `
 
 // vectorStory plays what the file holds, and calls taken for each datagram that
-// arrives, before it is handed in.
+// arrives, before it is received.
 func vectorStory(t *testing.T, wide bool, taken func(to *actor, k *packet)) string {
 	a, b := sealedDuo(t, Config{Wide: wide, Token: 0x0807060504030201})
 	a.startAt(65533, 0)
@@ -47,13 +47,13 @@ func vectorStory(t *testing.T, wide bool, taken func(to *actor, k *packet)) stri
 		}
 		return hex.EncodeToString(b)
 	}
-	note := func(k *packet, fate string) {
+	note := func(k *packet, outcome string) {
 		number := k.from.s.channel.sender.log.count - 1
 		number -= int64(uint16(number) - k.Sequence)
 		n := headerSize(wide)
 		plain, err := k.from.cfg.Seal.Open(nil, modelNonce(k.from.cfg.Seal, number), k.bytes[n:], k.bytes[:n])
 		require.NoError(t, err)
-		fmt.Fprintf(&out, "%s %d %x %s %x %s\n", strings.ToLower(k.from.name), number, k.bytes[:n], none(plain), k.bytes, fate)
+		fmt.Fprintf(&out, "%s %d %x %s %x %s\n", strings.ToLower(k.from.name), number, k.bytes[:n], none(plain), k.bytes, outcome)
 	}
 	take := func(k *packet) {
 		to := b

@@ -57,7 +57,7 @@ func (s *sender) init(cfg *Config) {
 	s.judgeAt = s.lossDelay
 	s.maxEvent = int16(cfg.MaxEvent)
 	s.overhead = int16(cfg.MaxDatagram - cfg.maxPayload())
-	s.maxUndelivered = nearSpan + cfg.Backlog
+	s.maxUndelivered = eventWindow + cfg.Backlog
 	s.budget.rate = int64(cfg.EventRate)
 	s.log.init(cfg.Outcomes)
 }
@@ -438,7 +438,7 @@ func (s *sender) appendFirstCopies(l *packing, now int64) {
 	number, out, bytes := o.fresh, l.out, 0 // in registers: this loop is what events cost
 	limit, in := l.limit, l.in
 	at := o.log.runFor(number, l.first)
-	end := min(o.end, o.base+nearSpan, number+int64(maxListEvents-l.count))
+	end := min(o.end, o.base+eventWindow, number+int64(maxListEvents-l.count))
 	for ; number < end; number++ {
 		e := o.get(number)
 		if !e.fits(len(out), limit, in) {

@@ -11,7 +11,7 @@ import (
 )
 
 // One scenario from every edge of sequences and ids: loss, reordering, a
-// duplicate and resends, in both directions of the wrap.
+// duplicate and retransmissions, in both directions of the wrap.
 // P-5.2.1.
 func TestSameStoryFromEveryStart(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
@@ -55,17 +55,17 @@ func TestSameStoryFromEveryStart(t *testing.T) {
 	})
 }
 
-// --- 5.2, the sender: a span, not a count
+// --- 5.2, the sender: a window, not a count
 
-// Fault: a straggler outside the id window is lost in silence (18.8 of docs/protocol.md).
+// Fault: an old event outside the id window is lost in silence (18.8 of docs/protocol.md).
 // P-5.2.2.
-func TestEventOutsideTheSpanWaitsForTheStraggler(t *testing.T) {
+func TestEventOutsideTheWindowWaitsForTheOldEvent(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, id := range edges {
 			a, b := duo(t, Config{Wide: wide})
 			a.startAt(0, id)
 			b.expectFrom(0, id)
-			a.send("straggler")
+			a.send("old event")
 			drop(a.wantEventsOut(id))
 			a.sleep(10 * ms)
 			a.sendN(255, 0)
@@ -79,10 +79,10 @@ func TestEventOutsideTheSpanWaitsForTheStraggler(t *testing.T) {
 			a.wantNothing()
 			a.wantDeadline(60 * ms) // the heartbeat
 			a.sleep(50 * ms)
-			resent := a.wantEventsOut(id)
+			retransmitted := a.wantEventsOut(id)
 			a.wantNothing()
-			b.deliver(resent)
-			b.wantEvents("straggler")
+			b.deliver(retransmitted)
+			b.wantEvents("old event")
 			a.deliver(b.emit(TypeInput))
 			b.deliver(a.wantEventsOut(id + 256))
 			b.wantEvents("256")
@@ -110,7 +110,7 @@ func TestListHoldsAtMost255Events(t *testing.T) {
 		}
 		for list() > 0 {
 		}
-		for range nearSpan - early {
+		for range eventWindow - early {
 			c.Send(nil)
 		}
 		clock.Advance(100 * ms)
@@ -129,7 +129,7 @@ func TestOnlyIdsBelowOldestUndeliveredPlus256AreSent(t *testing.T) {
 	}
 	require.Len(t, ids, 256)
 	require.EqualValues(t, 255, ids[255])
-	p.ack(1, 0) // datagram 1 carried id 255 alone: the span does not move
+	p.ack(1, 0) // datagram 1 carried id 255 alone: the window does not move
 	p.wantNothing()
 	p.ack(0, 0)
 	p.wantInFlight(744)
@@ -171,11 +171,11 @@ func TestSendBeyondTheCapEndsTheSessionAndQueuesNothing(t *testing.T) {
 	}
 }
 
-// The cap is on the count: behind a straggler up to 255 events may wait.
+// The cap is on the count: behind an old event up to 255 events may wait.
 // P-5.2.3.
-func TestBacklogOfZeroLetsEventsWaitBehindAStraggler(t *testing.T) {
+func TestBacklogOfZeroLetsEventsWaitBehindAnOldEvent(t *testing.T) {
 	p := solo(t, Config{})
-	p.send("straggler")
+	p.send("old event")
 	p.wantEventsOut(0)
 	p.sendN(255, 0)
 	p.flush()
@@ -186,9 +186,9 @@ func TestBacklogOfZeroLetsEventsWaitBehindAStraggler(t *testing.T) {
 	p.sendFails(ErrUnacknowledged)
 }
 
-// Resends by the clock alone, and the edge of the delay.
+// Retransmissions by the clock alone, and the edge of the delay.
 // P-5.2.4.
-func TestEventIsResentEach100msInSilence(t *testing.T) {
+func TestEventIsRetransmittedEach100msInSilence(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		p := solo(t, Config{Wide: wide})
 		p.send("same bytes")
@@ -224,7 +224,7 @@ func TestEventIsResentEach100msInSilence(t *testing.T) {
 }
 
 // P-6.4.1, P-6.4.4.
-func TestResendIsDueAtExactly100msSinceThatEventWasLastSent(t *testing.T) {
+func TestRetransmissionIsDueAtExactly100msSinceThatEventWasLastSent(t *testing.T) {
 	p := solo(t, Config{})
 	p.send("0")
 	p.wantEventsOut(0)
@@ -249,7 +249,7 @@ func TestResendIsDueAtExactly100msSinceThatEventWasLastSent(t *testing.T) {
 	p.wantEventsOut(1)
 }
 
-// A resend has the bytes of the first send.
+// A retransmission has the bytes of the first send.
 // P-5.2.1.
 func TestSendCopies(t *testing.T) {
 	p := solo(t, Config{})
@@ -347,11 +347,11 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 
 // --- 7.1: round trips
 
-// A run of copies that the cursor of resends has passed must not grow: the copy
+// A run of copies that the cursor of retransmissions has passed must not grow: the copy
 // added to it would never come due again. It takes a budget that holds back the
 // older event, so that the newer one is sent first in a datagram that was begun
 // before.
-func TestCopyAddedToAPassedRunIsResent(t *testing.T) {
+func TestCopyAddedToAPassedRunIsRetransmitted(t *testing.T) {
 	var clock ManualClock
 	clock.Set(time.Unix(1000, 0))
 	c, err := NewReliableChannel(Config{Clock: &clock, EventRate: 10})
@@ -374,8 +374,8 @@ func TestCopyAddedToAPassedRunIsResent(t *testing.T) {
 	send("older")
 	carry(next())
 	clock.Advance(100 * time.Millisecond)
-	resent := next()
-	require.Len(t, carry(resent), 1)
+	retransmitted := next()
+	require.Len(t, carry(retransmitted), 1)
 	send("due")
 	open := next()
 	require.Len(t, carry(open), 1)
@@ -385,7 +385,7 @@ func TestCopyAddedToAPassedRunIsResent(t *testing.T) {
 	events := carry(open)
 	require.Len(t, events, 1)
 	require.EqualValues(t, 2, events[0].ID)
-	_, err = c.Receive(Header{Type: TypeHeartbeat, Ack: resent}, nil)
+	_, err = c.Receive(Header{Type: TypeHeartbeat, Ack: retransmitted}, nil)
 	require.NoError(t, err)
 	for _, want := range []uint16{1, 2} {
 		clock.Advance(time.Minute)

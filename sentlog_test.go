@@ -96,9 +96,9 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 		{16, 16, delivered, false, "the oldest is delivered"},
 		{128, 128, lost, true, "256 newer ones were not sent yet"},
 		{256, 255, undecided, false, "there is room"},
-		{256, 256, lost, false, "the oldest has its fate"},
+		{256, 256, lost, false, "the oldest has its outcome"},
 		{256, 256, undecided, true, "the oldest is undecided"},
-		{512, 512, lost, false, "the oldest has its fate"},
+		{512, 512, lost, false, "the oldest has its outcome"},
 	} {
 		c := channel{sender: sender{lossDelay: math.MaxInt64, log: *sentSoFar(1000)}}
 		c.sender.log.resize(tc.size)
@@ -111,7 +111,7 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 }
 
 // Where everything is acknowledged, the log keeps its size, however far off the
-// first verdict is.
+// first outcome is.
 func TestLogOfAcknowledgedDatagramsStaysSmall(t *testing.T) {
 	c, _ := newChannel(t, Config{LossDelay: time.Hour})
 	for n := range uint16(1000) {
@@ -122,7 +122,7 @@ func TestLogOfAcknowledgedDatagramsStaysSmall(t *testing.T) {
 	require.Len(t, c.sender.log.stamps, minRememberedSent)
 }
 
-// An acknowledgement that comes later than the verdict must still find its
+// An acknowledgement that comes later than the outcome must still find its
 // datagram while it carries undelivered events, or nothing is ever delivered on a
 // path that is that slow.
 // P-4.2.6.
@@ -183,7 +183,7 @@ func TestLogRemembersTheNewest(t *testing.T) {
 				s.resize(size)
 				first = max(first, len(sent)-size)
 			}
-			require.EqualValues(t, first, s.open, "the oldest, as nobody looks for verdicts")
+			require.EqualValues(t, first, s.open, "the oldest, as nobody looks for outcomes")
 			for n := int64(-3); n < int64(len(sent)); n++ {
 				require.Equal(t, n >= int64(first), s.remembered(n))
 				if n < int64(first) {
@@ -286,7 +286,7 @@ func TestOldestIsTheHighestBit(t *testing.T) {
 	}
 }
 
-// Memory is given back every few seconds, but not that of a datagram whose late
+// Memory is freed every few seconds, but not that of a datagram whose late
 // acknowledgement would still deliver an event.
 func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 	p := solo(t, Config{LossDelay: ms, ResendDelay: time.Hour})
@@ -301,8 +301,8 @@ func TestTrimKeepsALostDatagramWhoseEventIsAwaited(t *testing.T) {
 	p.wantInFlight(0)
 }
 
-// However long verdicts take.
-func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
+// However long outcomes take.
+func TestTrimFreesTheLogWhateverLossDelay(t *testing.T) {
 	p := solo(t, Config{LossDelay: time.Hour, Timeout: 2 * time.Hour, Outcomes: true})
 	for range 300 { // not acknowledged at once: more is remembered
 		p.emit(TypeInput)
@@ -321,14 +321,14 @@ func TestTrimGivesTheLogBackWhateverLossDelay(t *testing.T) {
 	p.fetchOutcomes()
 	p.outcomes = nil
 	k := p.emit(TypeInput)
-	p.sleep(time.Hour) // for the first verdict: all before it are long forgotten
+	p.sleep(time.Hour) // for the first outcome: all before it are long forgotten
 	p.wantOutcome(Outcome{Sequence: k.Sequence, Type: TypeInput})
 	p.wantNoOutcome()
 }
 
-// What was in flight in a busy moment is given back, wherever that ends between
+// The memory of what was in flight in a busy moment is freed, wherever that ends between
 // two trims.
-func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
+func TestDeepLogIsFreedWithinTenSecondsOfQuiet(t *testing.T) {
 	const roundTrip = 1500 // ms
 	for phase := range 30 {
 		c, clock := newChannel(t, Config{LossDelay: 3 * time.Second})
@@ -353,7 +353,7 @@ func TestDeepLogIsGivenBackWithinTenSecondsOfQuiet(t *testing.T) {
 
 // An outage leaves nothing behind when less is sent by then, or only heartbeats, however
 // many.
-func TestLogOfAnOutageIsGivenBack(t *testing.T) {
+func TestLogOfAnOutageIsFreed(t *testing.T) {
 	for _, tc := range []struct {
 		kind        Type
 		every, time int // ms

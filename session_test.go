@@ -488,9 +488,9 @@ func TestInvalidDatagramsDoNotKeepASessionAlive(t *testing.T) {
 	p.wantErr(ErrTimeout)
 }
 
-// Only AppendDue finds the timeout: what was waiting is handed in first.
+// Only AppendDue finds the timeout: what was waiting is received first.
 // P-6.1.4.
-func TestDatagramHandedInLateRevivesTheSession(t *testing.T) {
+func TestDatagramReceivedLateRevivesTheSession(t *testing.T) {
 	p := solo(t, Config{})
 	p.sleep(6 * time.Second)
 	p.send("still takes events")
@@ -508,7 +508,7 @@ func TestPauseOfTheCallerIsNoTimeout(t *testing.T) {
 	p.sleepUntil(4900 * ms)
 	p.hear(TypeHeartbeat)
 	p.wantDatagram(TypeHeartbeat)
-	p.sleepUntil(9950 * ms) // no datagram was handed in for longer than the timeout
+	p.sleepUntil(9950 * ms) // no datagram was received for longer than the timeout
 	for range 20 {
 		p.hear(TypeHeartbeat)
 	}
@@ -632,7 +632,7 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 			Backlog:      rapid.SampledFrom([]int{0, 3}).Draw(rt, "backlog"),
 			PollInterval: rapid.SampledFrom([]time.Duration{0, 16 * ms, 200 * ms}).Draw(rt, "P"),
 			Heartbeat:    rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(rt, "heartbeat"),
-			ResendDelay:  rapid.SampledFrom([]time.Duration{0, 7 * ms}).Draw(rt, "resend"),
+			ResendDelay:  rapid.SampledFrom([]time.Duration{0, 7 * ms}).Draw(rt, "retransmission"),
 			StallTimeout: rapid.SampledFrom([]time.Duration{0, -1, 30 * ms, time.Second}).Draw(rt, "stall"),
 			Adaptive:     rapid.Bool().Draw(rt, "adaptive"),
 			Bundle:       rapid.Bool().Draw(rt, "bundle"),
@@ -795,7 +795,7 @@ func TestEventsComeBeforeTheHeartbeatLowestIdFirst(t *testing.T) {
 		p.ack(1, 0) // 3 arrived
 		p.sleepUntil(100 * ms)
 		p.send("4", "5")
-		p.wantEventsOut(0, 1, 2, 4, 5) // resends first, since older
+		p.wantEventsOut(0, 1, 2, 4, 5) // retransmissions first, since older
 		p.wantNothing()                // they were the heartbeat
 		p.wantDeadline(150 * ms)
 	})
@@ -884,7 +884,7 @@ func TestBurstIsAcknowledgedAfter32Datagrams64Wide(t *testing.T) {
 
 // 256 large events, flushed after every Receive.
 // P-6.1.2.
-func TestBurstOfLargeEventsNeedsNoResend(t *testing.T) {
+func TestBurstOfLargeEventsNeedsNoRetransmission(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
 		a.sendN(256, 1100)
@@ -993,7 +993,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		a, b := duo(t, Config{Wide: wide})
 		drop(a.emit(TypeInput))
-		a.send("farewell")
+		a.send("last words")
 		a.s.Close()
 		a.wantAlive()
 		a.wantDeadline(0)
@@ -1012,7 +1012,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 		a.wantNothing()
 		a.wantErr(ErrClosed)
 		a.wantInFlight(1) // nobody has acknowledged it
-		b.wantEvents("farewell")
+		b.wantEvents("last words")
 		b.deliver(left[1])
 		b.wantErr(ErrPeerLeft)
 		drop(left...)
@@ -1022,7 +1022,7 @@ func TestCloseSendsFreshEventsThenThreeDisconnects(t *testing.T) {
 }
 
 // P-8.4.1.
-func TestCloseStopsResendsHeartbeatTimeoutAndStall(t *testing.T) {
+func TestCloseStopsRetransmissionsHeartbeatTimeoutAndStall(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, pause := range []time.Duration{0, 100 * ms, 6 * time.Second, time.Hour} {
 			for _, polled := range []bool{false, true} {
@@ -1054,11 +1054,11 @@ func TestCloseStopsResendsHeartbeatTimeoutAndStall(t *testing.T) {
 	})
 }
 
-// From Close on there is no resend, not even in the company of fresh events.
+// From Close on there is no retransmission, not even in the company of fresh events.
 // P-8.4.3.
-func TestFarewellCarriesFreshEventsOnly(t *testing.T) {
+func TestLeavingCarriesFreshEventsOnly(t *testing.T) {
 	p := solo(t, Config{})
-	p.send("resend")
+	p.send("retransmission")
 	p.wantEventsOut(0)
 	p.sleep(100 * ms)
 	p.send("fresh")
@@ -1066,7 +1066,7 @@ func TestFarewellCarriesFreshEventsOnly(t *testing.T) {
 	p.wantEventsOut(1)
 	p.wantDatagram(TypeDisconnect)
 
-	p = solo(t, Config{}) // nor when the resend was already found due
+	p = solo(t, Config{}) // nor when the retransmission was already found due
 	p.send(long(1000), long(1000))
 	p.flush()
 	p.sleep(100 * ms)
@@ -1085,7 +1085,7 @@ func b2i(b bool) int {
 }
 
 // P-8.4.2.
-func TestFarewellSendsOnlyEventsInsideTheSpan(t *testing.T) {
+func TestLeavingSendsOnlyEventsInsideTheWindow(t *testing.T) {
 	p := solo(t, Config{Backlog: 400})
 	p.sendN(600, 0)
 	p.s.Close()
@@ -1462,9 +1462,9 @@ func TestStatsCountEachThingOnce(t *testing.T) {
 		a.send("abc", "")
 		lost := a.wantEventsOut(0, 1)
 		a.sleep(100 * ms)
-		resent := a.wantEventsOut(0, 1)
+		retransmitted := a.wantEventsOut(0, 1)
 		input := a.emit(TypeInput, 1, 2, 3)
-		b.deliver(resent, resent, input)
+		b.deliver(retransmitted, retransmitted, input)
 		b.deliver(lost) // Late: its events are copies
 		b.wantEvents("abc", "")
 		require.Error(t, func() error { _, err := b.s.Receive(nil); return err }())
@@ -1521,7 +1521,7 @@ func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
 
 // --- long runs
 
-// The 15 s of play that a span is for, through a storm.
+// The 15 s of play that a window must last, over a bad link.
 func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
 		for _, ordered := range []bool{false, true} {
@@ -1531,7 +1531,7 @@ func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 			if testing.Short() {
 				total = 2_000
 			}
-			weather := simnet.Config{Delay: 10 * ms, Jitter: 70 * ms, Loss: 0.3, Duplicate: 0.05, Reorder: 0.1, ReorderDelay: 40 * ms}
+			conditions := simnet.Config{Delay: 10 * ms, Jitter: 70 * ms, Loss: 0.3, Duplicate: 0.05, Reorder: 0.1, ReorderDelay: 40 * ms}
 			var ends [2]*endpoint
 			var seen [2][]byte
 			var got [2]int
@@ -1553,7 +1553,7 @@ func TestEveryEventArrivesOnceThroughABadNetwork(t *testing.T) {
 					}
 				}}
 			}
-			pair := simnet.NewPair(7, clock, ends[0], ends[1], weather, weather)
+			pair := simnet.NewPair(7, clock, ends[0], ends[1], conditions, conditions)
 			sent := [2]int{}
 			stop := pair.Every(100, time.Second, func() {
 				for i, e := range ends {
@@ -1623,10 +1623,10 @@ func TestLostHeartbeatsCostNothing(t *testing.T) {
 	require.EqualValues(t, 190, st.DatagramsSent, "no datagram more than one each 50 ms")
 }
 
-// A round trip beyond the verdicts: every datagram is taken for lost before its
-// acknowledgement comes, and the resends push it out of memory. Events must
+// A round trip beyond the outcomes: every datagram is declared lost before its
+// acknowledgement comes, and the retransmissions push it out of memory. Events must
 // still be delivered, and the round trip be learned.
-func TestRoundTripBeyondTheVerdictsIsNotALivelock(t *testing.T) {
+func TestRoundTripBeyondTheOutcomesIsNotALivelock(t *testing.T) {
 	for _, rtt := range []time.Duration{2500 * time.Millisecond, 4 * time.Second} {
 		var clock ManualClock
 		clock.Set(time.Unix(1000, 0))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Shutdown waits until everything is delivered, and goes on resending
+// Shutdown waits until everything is delivered, and goes on retransmitting
 // meanwhile.
 // P-8.4.6.
 func TestShutdownLeavesOnceAllIsDelivered(t *testing.T) {

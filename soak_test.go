@@ -13,8 +13,8 @@ import (
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// A soak plays for hours of virtual time in weather that changes every few
-// seconds: what a long session wraps, forgets, gives back and takes again. The
+// A soak plays for hours of virtual time under network conditions that change every few
+// seconds: what a long session wraps, forgets, frees and allocates again. The
 // events say themselves what they are, so that the receiver can judge alone.
 
 // soakLength is five simulated minutes, or what ACKBITS_SOAK says ("24h").
@@ -98,10 +98,10 @@ func (s *soaker) Due(send func([]byte)) {
 	}
 }
 
-// soakWeather is what the links go through: clean, every loss up to half, bursts,
+// soakConditions is what the links go through: clean, every loss up to half, bursts,
 // reordering past the acknowledgement window, doubles, a narrow pipe, and silence
 // that is shorter than the timeout.
-func soakWeather(r *rand.Rand) simnet.Config {
+func soakConditions(r *rand.Rand) simnet.Config {
 	ms := func(least, most int) time.Duration {
 		return time.Duration(least+r.IntN(most-least+1)) * time.Millisecond
 	}
@@ -152,13 +152,13 @@ func soak(t *testing.T, cfg Config, length time.Duration) {
 	r := rand.New(rand.NewPCG(1, uint64(length)))
 	p := simnet.NewPair(2, &clock, ends[0], ends[1], simnet.Config{}, simnet.Config{})
 
-	tick, weather := uint64(0), 0
+	tick, conditions := uint64(0), 0
 	stop := p.Every(60, time.Second, func() {
 		if tick%180 == 0 {
-			weather++
+			conditions++
 			for d := range 2 {
-				now := soakWeather(r)
-				if weather%20 == 0 && d == weather/20%2 || weather%100 == 0 {
+				now := soakConditions(r)
+				if conditions%20 == 0 && d == conditions/20%2 || conditions%100 == 0 {
 					now.Blackouts = []simnet.Window{{From: p.Now(), To: p.Now() + 2500*time.Millisecond}}
 				}
 				p.Link(simnet.Direction(d)).SetConfig(p.Now(), now)
@@ -222,7 +222,7 @@ func soak(t *testing.T, cfg Config, length time.Duration) {
 			s.outcomes++
 		}
 		stats = s.Stats()
-		require.Equal(t, stats.Delivered+stats.Lost, s.outcomes, "an outcome for each datagram that has its fate")
+		require.Equal(t, stats.Delivered+stats.Lost, s.outcomes, "an outcome for each datagram that is decided")
 		t.Logf("%d: %s", i, soakSummary(stats, s.RTT()))
 	}
 	t.Logf("%v simulated in %v", length, time.Since(began).Round(time.Millisecond))

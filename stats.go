@@ -2,53 +2,56 @@ package ackbits
 
 import "time"
 
-// Stats counts what a session or channel has done. Everything is a count since
-// its start but Undecided and the times at the end, which tell of the moment.
+// The counters as the application sees them. Each half of the channel counts its own
+// and copies them here (receiver.snapshot, sender.snapshot).
+
+// Stats counts what a session or channel has done since its start. Undecided and the
+// times at the end are not counts: they describe the moment.
 type Stats struct {
 	DatagramsSent     uint64
-	DatagramsReceived uint64 // valid ones, whatever their Arrival; withheld ones apart
-	BytesSent         uint64 // of datagrams, without IP and UDP; a ReliableChannel knows no sizes and leaves it 0
-	BytesReceived     uint64 // likewise, of those in DatagramsReceived
+	DatagramsReceived uint64 // valid ones, whatever their Arrival, but not withheld ones
+	BytesSent         uint64 // of the datagrams sent, without IP and UDP headers; always 0 of a ReliableChannel, which sees no datagrams
+	BytesReceived     uint64 // likewise, of the datagrams in DatagramsReceived
 
-	// The fates of the datagrams sent. DatagramsSent is always Delivered + Lost
-	// + Undecided.
+	// The outcomes of the datagrams sent: DatagramsSent is always Delivered + Lost +
+	// Undecided. A loss is counted when it is declared, see Config.LossDelay, so at
+	// the start of a session Lost is too low.
 	Delivered       uint64
-	Lost            uint64 // presumed lost, even if acknowledged later
-	LateAcks        uint64 // acknowledgements of datagrams counted in Lost
-	OutcomesDropped uint64 // outcomes pushed out of the queue, see NextOutcome
-	Undecided       int    // datagrams sent whose fate is still open; after the end only NextOutcome judges
+	Lost            uint64 // presumed lost, including those acknowledged later
+	LateAcks        uint64 // datagrams in Lost that were acknowledged later
+	OutcomesDropped uint64 // outcomes that the full queue dropped, see NextOutcome
+	Undecided       int    // datagrams sent that have no outcome yet; after the end only NextOutcome decides them
 
 	// Of datagrams received.
 	Duplicates uint64 // Arrival was Duplicate
 	Stale      uint64 // Arrival was Stale
-	Withheld   uint64 // Accept returned ErrWithhold; counted nowhere else
-	Rejected   uint64 // Receive returned an error of input
+	Withheld   uint64 // Accept returned ErrWithhold; in no other counter
+	Rejected   uint64 // Receive returned an error of input (ErrShort … ErrRejected)
 	Forged     uint64 // of Rejected: ErrForged
 	Replayed   uint64 // of Rejected: ErrReplayed
-	// AcksOutrun counts datagrams of the peer that left our acknowledgement
-	// window before any datagram of ours could name them: the peer will take
-	// them for lost. Flush after every Receive to keep it at 0.
+	// AcksOutrun counts datagrams of the peer that fell out of our ack window before
+	// they were acknowledged: the peer will declare them lost. To keep it at 0, run
+	// Due after every Receive.
 	AcksOutrun uint64
 
 	EventsSent      uint64 // first copies
-	EventsResent    uint64 // all other copies
-	EventsAhead     uint64 // of EventsResent: sent ahead of a loss, with Config.Adaptive only
-	EventsDelivered uint64 // events sent that the peer acknowledged
-	EventsReceived  uint64 // new ones taken in
-	EventsDuplicate uint64 // copies of known ones, in Newest and Late datagrams
+	EventsResent    uint64 // all other copies: retransmissions and proactive copies
+	EventsAhead     uint64 // of EventsResent: proactive copies, with Config.Adaptive only
+	EventsDelivered uint64 // events that the peer acknowledged
+	EventsReceived  uint64 // events of the peer, each counted once
+	EventsDuplicate uint64 // further copies of them, in Newest and Late datagrams
 
-	RTT    time.Duration // smoothed round trip time; 0 before the first sample
+	RTT    time.Duration // smoothed round-trip time, RFC 6298's SRTT; 0 before the first sample
 	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
-	// MinRTT is the least round trip of the last 10 to 20 seconds; 0 before the
-	// first sample. QueueDelay is by how much the least of the newest eight lies
-	// above it: the queue that stands on the way. Where it stays above some 30 ms,
-	// more is sent than the link carries; send less state, and more again when it
-	// is gone.
+	// MinRTT is the shortest round trip of the last 10 to 20 seconds; 0 before the first
+	// sample. QueueDelay is by how much the shortest of the newest eight exceeds it:
+	// the standing queue on the path. If it stays above some 30 ms, more is sent than
+	// the link carries: send less state until it is gone.
 	MinRTT, QueueDelay time.Duration
 }
 
-// Add adds up the counters of several sessions, for a server's totals. Of the
-// round trip times it keeps the larger.
+// Add adds the counters of another session to s, for a server's totals. Of the times it
+// keeps the larger.
 func (s *Stats) Add(o Stats) {
 	s.DatagramsSent += o.DatagramsSent
 	s.DatagramsReceived += o.DatagramsReceived

@@ -22,7 +22,7 @@ import (
 //     it checks that the copy is one that may go);
 //   - I1: the acknowledgements in a header are the set of what was received;
 //   - I2: sent = delivered + lost + undecided, and each outcome comes once;
-//   - I3: an event is handed over once, with the bytes it was sent with, in order
+//   - I3: an event is delivered once, with the bytes it was sent with, in order
 //     if that was asked for; none is missing once the pipe has healed;
 //   - I4: one reading of the clock a call, none by the getters, and AppendDue has
 //     something to do at Deadline and nothing 1 ns before;
@@ -50,7 +50,7 @@ type walkEnd struct {
 	flights []flight // on the way to this end
 	past    []flight // the newest that ever were
 	handed  map[int64]bool
-	inOrder int64 // ordered: the next to be handed over
+	inOrder int64 // ordered: the next to be delivered
 }
 
 // flight is a datagram on its way.
@@ -106,7 +106,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 		e.m = newModel(cfg, start, wc.seqs[i], wc.seqs[1-i], wc.events[i], wc.events[1-i])
 		e.m.remembers = func(number int64) bool {
 			known := s.channel.sender.log.remembered(number)
-			// 4.2: it has to be while it has no fate, or less than 256 newer ones; a
+			// 4.2: it has to be while it has no outcome, or less than 256 newer ones; a
 			// delivered one has nothing to tell any more.
 			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
 				t.Fatalf("datagram %d is forgotten", number)
@@ -312,7 +312,7 @@ func (w *walk) follow(i int, out []byte) {
 	for _, event := range p.list {
 		k := m.base + int(wrapped(int64(event.ID)-m.firstEvent-int64(m.base), 1<<16))
 		if k >= len(m.events) || k >= m.base+256 || m.events[k].delivered {
-			w.fatalf("event %d is sent, which is delivered, outside the span or unknown", event.ID)
+			w.fatalf("event %d is sent, which is delivered, outside the window or unknown", event.ID)
 		}
 		if k <= before {
 			w.fatalf("event %d is not after the one before it", event.ID)
@@ -330,7 +330,7 @@ func (w *walk) follow(i int, out []byte) {
 	}
 }
 
-// receive hands bytes in at end i and checks what is handed over against what
+// receive passes bytes to Receive at end i and checks what is delivered against what
 // was sent. Where the bytes come from a flight, its contents are known.
 func (w *walk) receive(i int, datagram []byte, f *flight) {
 	in, numbers := w.handIn(i, datagram)
@@ -343,21 +343,21 @@ func (w *walk) receive(i int, datagram []byte, f *flight) {
 			w.fatalf("I3: event %d has other bytes than were sent", number)
 		}
 		if e.handed[number] {
-			w.fatalf("I3: event %d was handed over twice", number)
+			w.fatalf("I3: event %d was delivered twice", number)
 		}
 		e.handed[number] = true
 		if e.m.cfg.Ordered {
 			if number != e.inOrder {
-				w.fatalf("event %d was handed over before %d", number, e.inOrder)
+				w.fatalf("event %d was delivered before %d", number, e.inOrder)
 			}
 			e.inOrder++
 		} else if f != nil && !slices.Contains(f.events, number) {
-			w.fatalf("I3: event %d was handed over from a datagram that has none", number)
+			w.fatalf("I3: event %d was delivered from a datagram that has none", number)
 		}
 	}
 }
 
-// handIn hands bytes in at end i and compares the answer with the model's. It
+// handIn passes bytes to Receive at end i and compares the answer with the model's. It
 // returns the numbers of the events, too.
 func (w *walk) handIn(i int, datagram []byte) (in Incoming, numbers []int64) {
 	e := w.ends[i]
@@ -383,11 +383,11 @@ func (w *walk) handIn(i int, datagram []byte) (in Incoming, numbers []int64) {
 		w.fatalf("Receive = %+v,\nwant %+v", in, want)
 	}
 	if len(in.Events) != len(want.Events) {
-		w.fatalf("Receive handed over %d events, want %d", len(in.Events), len(want.Events))
+		w.fatalf("Receive delivered %d events, want %d", len(in.Events), len(want.Events))
 	}
 	for k, event := range in.Events {
 		if event.ID != want.Events[k].ID || !bytes.Equal(event.Data, want.Events[k].Data) {
-			w.fatalf("Receive handed over %v, want %v", event, want.Events[k])
+			w.fatalf("Receive delivered %v, want %v", event, want.Events[k])
 		}
 	}
 	if !sameError(e.s.Err(), e.m.err) {
@@ -413,8 +413,8 @@ func (w *walk) unchanged(before, after *Session) {
 	}
 }
 
-// arrive hands in the k-th flight to end i, and keeps it on its way if it is to
-// come again.
+// arrive passes the k-th flight to end i, and keeps it on its way if it is to
+// are retransmitted.
 func (w *walk) arrive(i, k int, again bool) {
 	e := w.ends[i]
 	if len(e.flights) == 0 {
@@ -428,7 +428,7 @@ func (w *walk) arrive(i, k int, again bool) {
 	w.receive(i, f.datagram, &f)
 }
 
-// hostile hands in bytes that the pipe has made up or damaged, unless the model
+// hostile passes bytes to Receive that the pipe has made up or damaged, unless the model
 // says that they would pass: no checksum of ours tells a forged datagram from a
 // true one.
 func (w *walk) hostile(i int, datagram []byte) {
@@ -570,7 +570,7 @@ func (w *walk) undelivered(i int) {
 func (w *walk) bounded(i int, s *Session) {
 	c := &s.channel
 	if len(c.sender.log.stamps) > maxRememberedSent || len(c.sender.outcomes.ring) > maxOutcomes ||
-		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+nearSpan) || waitingIn(&c.receiver.inbox) > nearSpan-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*nearSpan {
+		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+eventWindow) || waitingIn(&c.receiver.inbox) > eventWindow-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*eventWindow {
 		w.fatalf("I5: memory of %d is not bounded", i)
 	}
 }
@@ -605,7 +605,7 @@ func (w *walk) settle() {
 	for i, e := range w.ends {
 		peer := w.ends[1-i].m
 		if len(e.handed) != len(peer.events) {
-			w.fatalf("I3: %d of %d events were handed over at %d", len(e.handed), len(peer.events), i)
+			w.fatalf("I3: %d of %d events were delivered at %d", len(e.handed), len(peer.events), i)
 		}
 	}
 }
@@ -933,7 +933,7 @@ func TestWalk(t *testing.T) {
 }
 
 // TestLongWalk walks further than rapid does, where sessions have a past: ids
-// that wrap, windows that have slid, memory that was given back.
+// that wrap, windows that have slid, memory that was freed.
 func TestLongWalk(t *testing.T) {
 	walks, steps := 6, 400
 	if testing.Short() {

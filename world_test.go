@@ -64,7 +64,7 @@ type worldState struct {
 	took   uint16 // bit n: newest − n was received
 	base   int8   // the receiver's window
 	have   uint16 // bit n: base + n was received
-	handed uint32 // what really was handed over; bit n: worldPast events before the oldest undelivered + n
+	handed uint32 // what really was given to the application; bit n: worldPast events before the oldest undelivered + n
 
 	there [2]worldFlight
 	back  [2]worldFlight
@@ -86,7 +86,7 @@ type worldFlight struct {
 
 const (
 	noEvent   = -100
-	worldPast = 16 // how far back it is known what was handed over
+	worldPast = 16 // how far back it is known what was given to the application
 	worldSeq  = 1000_000
 	worldID   = 2000_000
 )
@@ -283,7 +283,7 @@ func (w world) open(s *worldState, f worldFlight) bool {
 	return true
 }
 
-// arriveThere hands a datagram to the receiver.
+// arriveThere gives a datagram to the receiver.
 func (w world) arriveThere(s *worldState, k int, withheld bool) {
 	f := s.there[k]
 	if w.sealed && (!w.open(s, f) || withheld) {
@@ -316,7 +316,7 @@ func (w world) arriveThere(s *worldState, k int, withheld bool) {
 		}
 		brokenIf(number != worldID+int64(e), s, "I3: an id is taken for another one")
 		at := worldPast + int(e)
-		brokenIf(at < 0 || s.handed>>at&1 != 0, s, "I3: an event is handed over twice")
+		brokenIf(at < 0 || s.handed>>at&1 != 0, s, "I3: an event is given to the application twice")
 		s.handed |= 1 << at
 		inbox.take(number)
 	}
@@ -363,7 +363,7 @@ func (w world) answer(s *worldState) bool {
 	return true
 }
 
-// arriveBack hands a header to the sender.
+// arriveBack gives a header to the sender.
 func (w world) arriveBack(s *worldState, f worldFlight) {
 	ack := wrapped(worldSeq+int64(f.number), w.sizes.seqs)
 	number, ok := named(w.sizes, worldSeq-1, ack)
@@ -384,7 +384,7 @@ func (w world) arriveBack(s *worldState, f worldFlight) {
 			s.log[k].events >>= 1
 		}
 		s.base--
-		brokenIf(s.handed&1 == 0, s, "I3: an event was never handed over")
+		brokenIf(s.handed&1 == 0, s, "I3: an event was never given to the application")
 		s.handed >>= 1
 		for k := range s.there {
 			for i := range s.there[k].events {
@@ -406,7 +406,7 @@ func (w world) confirm(s *worldState, number int64) {
 	d.acked = true
 	s.delivered |= d.events
 	for k := range s.count {
-		brokenIf(d.events>>k&1 != 0 && s.handed>>(worldPast+int(k))&1 == 0, s, "I3: an event counts as delivered that was not handed over")
+		brokenIf(d.events>>k&1 != 0 && s.handed>>(worldPast+int(k))&1 == 0, s, "I3: an event counts as delivered that was not given to the application")
 	}
 }
 
@@ -521,7 +521,7 @@ var worlds = []struct {
 	w    world
 }{
 	{"overtaking", inShort, world{sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
-	{"a span of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, span: 2, window: 3}, events: 2, list: 1, there: 2, back: 1}},
+	{"a window of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, span: 2, window: 3}, events: 2, list: 1, there: 2, back: 1}},
 	{"lists of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
 	{"sealed", whenAsked, world{sealed: true, sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
 	{"sealed, fewer sequences", byDefault, world{sealed: true, sizes: modelSizes{seqs: 6, ids: 10, acks: 1, history: 1, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
@@ -555,7 +555,7 @@ func TestSmallWorldsNotice(t *testing.T) {
 		// By the letter, the cap is on the count of undelivered events, and the
 		// receiver ignores what is far from the most recent.
 		{"the cap is on the count", func(w *world) { w.byCount = true }, "outside the window"},
-		{"the cap is on the count, and what is far is ignored", func(w *world) { w.byCount, w.forgets = true, true }, "not handed over"},
+		{"the cap is on the count, and what is far is ignored", func(w *world) { w.byCount, w.forgets = true, true }, "not given to the application"},
 		{"bit n stands for ack − n", func(w *world) { w.sizes.acks, w.bitShift = 2, 1 }, "I1"},
 		{"too few ids for the window", func(w *world) { w.sizes.ids = 4 }, "I3"},
 		{"a datagram comes after more than half of the sequences", func(w *world) { w.patience = 8 }, "I1"},
@@ -598,7 +598,7 @@ func TestModelJudgesLikeTheCode(t *testing.T) {
 				model.take(z, number)
 			}
 		}
-		window, inbox := idWindow{base: uint16(start), span: uint16(z.window)}, modelInbox{base: start}
+		window, inbox := idWindow{base: uint16(start), size: uint16(z.window)}, modelInbox{base: start}
 		for range r.IntN(400) {
 			id := uint16(inbox.base) + uint16(r.IntN(40)*r.IntN(8))
 			v, number := inbox.judge(z, int64(id))

@@ -115,7 +115,7 @@ func (c *Client) receiveReset(datagram []byte) error {
 		return ackbits.ErrForged
 	}
 	c.end(ErrReset)
-	// Nobody hears the session any more: it ends without a farewell.
+	// Nobody hears the session any more: it ends without a Disconnect.
 	c.session.Close()
 	var unsaid [ackbits.MaxDatagramSize]byte
 	for range c.session.Due(unsaid[:]) {

@@ -14,7 +14,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/bots"
+	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/link"
 	"github.com/ackbits/ackbits/examples/arena/server"
@@ -148,9 +150,19 @@ func playBots(ctx context.Context, out io.Writer, cfg bots.Config, d time.Durati
 	}
 	report(out, swarm)
 	if swarm.Sum().Sessions == 0 {
-		return fmt.Errorf("%w %v: is the server running there? (arena serve)", errNobodyJoined, cfg.Server)
+		return fmt.Errorf("%w %v: %s", errNobodyJoined, cfg.Server, whyNobody(swarm.Ends(0)))
 	}
 	return nil
+}
+
+// whyNobody says why a bot has never played.
+func whyNobody(ends []bots.End) string {
+	for _, end := range ends {
+		if !errors.Is(end.Err, client.ErrLeft) && !errors.Is(end.Err, endpoint.ErrNoAnswer) {
+			return end.Err.Error()
+		}
+	}
+	return "no answer; is the server running there? (arena serve)"
 }
 
 // giveUp is when bots of which none could join stop trying: after the 5 s of an

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -128,6 +129,15 @@ func TestWords(t *testing.T) {
 	require.Contains(t, said, "endpoint: no answer")
 	require.NotContains(t, said, "arena: arena:")
 	requireEmpty(t, temporary)
+
+	f := newField(t, 1, upTo(10), link.Conditions{})
+	other, err := server.NewKey()
+	require.NoError(t, err)
+	said, code = runArena(t, []string{"TMPDIR=" + temporary}, fmt.Sprintf("bots -n 2 -rtt 0 -loss 0 -t 30s -join %v -key %s",
+		f.server.Addr(), server.EncodeKey(other.PublicKey())))
+	require.Equal(t, 1, code)
+	require.Contains(t, said, "the server has another key")
+	require.NotContains(t, said, "is the server running")
 
 	said, code = runArena(t, []string{"TMPDIR=" + temporary}, "-n 4 -t 1s")
 	require.Zero(t, code, said)

@@ -3,10 +3,13 @@
 # bots for each, and the processor time of the servers over the same minute, so
 # that whatever else the machine does concerns both alike.
 #
-#   ./load.sh [BOTS [SECONDS]]     1000 bots at each server for 60 seconds
+#   ./load.sh [BOTS [SECONDS]]                  500 bots at each server for 60 seconds
+#   MODES=sealed ./load.sh 1000                 one server, 1000 bots
+#   PROFILE=p METRICS=m ./load.sh               also a profile and the metrics of the first server
 set -euo pipefail
+modes=${MODES:-sealed unsealed}
 cd "$(dirname "$0")"
-bots=${1:-1000} seconds=${2:-60} ramp=8 settle=5
+bots=${1:-500} seconds=${2:-60} ramp=8 settle=5
 dir=$(mktemp -d)
 pids=()
 cleanup() {
@@ -24,10 +27,10 @@ cpu() { awk '{print $14 + $15}' "/proc/$1/stat"; }
 declare -A server
 declare -a crowd
 port=17777
-for mode in sealed unsealed; do
+for mode in $modes; do
 	flag=
 	[ "$mode" = unsealed ] && flag=-unsealed
-	"$dir/arena" serve $flag -listen "127.0.0.1:$port" -rooms $(((bots + 31) / 32 + 2)) -idle 0 -key "$dir/key" \
+	"$dir/arena" serve $flag -listen "127.0.0.1:$port" -rooms $(((bots + 31) / 32 + 2)) -idle 0 -per-address $((4 * bots)) -per-network 0 -chat 0 -key "$dir/key" \
 		-http "127.0.0.1:$((port + 1))" -pprof -ledger "$dir/$mode.server" 2>"$dir/$mode.log" &
 	server[$mode]=$!
 	pids+=($!)
@@ -35,25 +38,28 @@ for mode in sealed unsealed; do
 	key=$(sed -n 's/.* key=\([^ ]*\).*/\1/p' "$dir/$mode.log")
 	"$dir/arena" bots $flag -n "$bots" -t $((ramp + settle + seconds + 5))s -ramp ${ramp}s -loss 0.05 -rtt 60ms \
 		-join "127.0.0.1:$port" -key "$key" -ledger "$dir/$mode.bots" -against "$dir/$mode.server" >"$dir/$mode.out" &
-	pids+=($!)
 	crowd[$port]=$!
+	pids+=($!)
 	port=$((port + 10))
 done
 
 sleep $((ramp + settle))
 declare -A before
-for mode in sealed unsealed; do before[$mode]=$(cpu "${server[$mode]}"); done
+for mode in $modes; do before[$mode]=$(cpu "${server[$mode]}"); done
 if [ -n "${PROFILE:-}" ]; then
 	curl -s -o "$PROFILE" "http://127.0.0.1:17778/debug/pprof/profile?seconds=$((seconds - 2))" &
 fi
 sleep "$seconds"
-for mode in sealed unsealed; do
+if [ -n "${METRICS:-}" ]; then
+	curl -s "http://127.0.0.1:17778/metrics" | grep ^arena_ >"$METRICS"
+fi
+for mode in $modes; do
 	used=$(($(cpu "${server[$mode]}") - before[$mode]))
 	grep VmRSS "/proc/${server[$mode]}/status" >"$dir/$mode.memory"
 	echo "$mode: server $((used / seconds)).$(printf %02d $((used * 100 / seconds % 100))) hundredths of a core" >"$dir/$mode.cpu"
 done
 for pid in "${crowd[@]}"; do wait "$pid" || echo "a crowd ended with an error"; done
-for mode in sealed unsealed; do
+for mode in $modes; do
 	cat "$dir/$mode.cpu" "$dir/$mode.memory"
 	sed -n "$((ramp + settle + seconds / 2 + 1))p" "$dir/$mode.out"
 	tail -4 "$dir/$mode.out"

@@ -113,7 +113,7 @@ func play(ctx context.Context, args []string) error {
 	}
 	defer p.conn.Close()
 	if _, err := tea.NewProgram(tui.New(p, *join), tea.WithContext(ctx)).Run(); err != nil && !errors.Is(err, tea.ErrProgramKilled) {
-		return err
+		return fmt.Errorf("the terminal client needs a terminal (for players without a human: arena bots): %w", err)
 	}
 	if p.Over() == nil { // a signal ended it
 		p.Leave()

@@ -6,21 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/server"
-)
-
-// Limits of a server that strangers can reach; see limitsFor.
-const (
-	publicPerAddress = 16
-	publicPerNetwork = 128
-	publicChat       = 120
 )
 
 // serve runs the server until a signal asks it to leave.
@@ -32,9 +26,9 @@ func serve(ctx context.Context, args []string) (err error) {
 	flags.IntVar(&cfg.Shards, "shards", runtime.GOMAXPROCS(0), "goroutines that run rooms")
 	flags.IntVar(&cfg.Rooms, "rooms", 32, "worlds")
 	flags.IntVar(&cfg.RoomSize, "size", 32, "players in a room, at most 64")
-	flags.IntVar(&cfg.PerAddress, "per-address", 0, "players of an IPv4 address or IPv6 /64 within 20 s; 0 for 16, or no limit on a loopback address")
-	flags.IntVar(&cfg.PerNetwork, "per-network", 0, "players of an IPv4 /24 or IPv6 /48; 0 for 128, or no limit on a loopback address")
-	flags.IntVar(&cfg.Chat, "chat", 0, "lines of chat of an IPv4 address or IPv6 /64 a minute; 0 for 120, or no limit on a loopback address")
+	flags.IntVar(&cfg.PerAddress, "per-address", 64, "players of an IPv4 address or IPv6 /64, those who left within 20 s included")
+	flags.IntVar(&cfg.PerNetwork, "per-network", 256, "players of an IPv4 /24 or IPv6 /48, and no more than it leaves free seats; 0 for no limit")
+	flags.IntVar(&cfg.Chat, "chat", 120, "lines of chat of an IPv4 address or IPv6 /64 a minute; 0 for no limit")
 	flags.DurationVar(&cfg.Idle, "idle", time.Minute, "players who press nothing for so long go, six times sooner in a crowded server; 0 for never")
 	http := flags.String("http", "127.0.0.1:7778", "loopback `address` of /metrics; empty for none")
 	pprof := flags.Bool("pprof", false, "serve profiles at /debug/pprof/, too")
@@ -48,7 +42,6 @@ func serve(ctx context.Context, args []string) (err error) {
 	if *unsealed {
 		cfg.AEAD = noAEAD
 	}
-	limitsFor(&cfg)
 	if cfg.Key, err = loadKey(*key); err != nil {
 		return err
 	}
@@ -61,9 +54,13 @@ func serve(ctx context.Context, args []string) (err error) {
 		cfg.Ledger = ledger.NewBook(f)
 	}
 	s, err := server.Listen(cfg)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w (another server? choose another address with -listen)", err)
+	}
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "join with: arena play -join %s -key %s\n", joinAddr(s.Addr()), server.EncodeKey(cfg.Key.PublicKey()))
 	if *http != "" {
 		stop, err := s.ServeHTTP(*http, *pprof)
 		if err != nil {
@@ -74,23 +71,13 @@ func serve(ctx context.Context, args []string) (err error) {
 	return s.Serve(ctx)
 }
 
-// limitsFor puts the limits in the place of zeros. Who can reach a loopback
-// address is on this machine, and needs none.
-func limitsFor(cfg *server.Config) {
-	addr, err := net.ResolveUDPAddr("udp", cfg.Listen)
-	loopback := err == nil && addr.IP.IsLoopback()
-	if cfg.PerAddress == 0 {
-		cfg.PerAddress = publicPerAddress
-		if loopback {
-			cfg.PerAddress = 4 * max(cfg.Rooms*cfg.RoomSize, 1)
-		}
+// joinAddr returns the address for players: a server on all addresses is found under
+// the name of its machine.
+func joinAddr(addr netip.AddrPort) string {
+	if addr.Addr().IsUnspecified() {
+		return fmt.Sprintf("HOST:%d", addr.Port())
 	}
-	if cfg.PerNetwork == 0 && !loopback {
-		cfg.PerNetwork = publicPerNetwork
-	}
-	if cfg.Chat == 0 && !loopback {
-		cfg.Chat = publicChat
-	}
+	return addr.String()
 }
 
 // keyFile returns where a server's key is kept that is given no file.

@@ -3,17 +3,22 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"html/template"
 	"image/color"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/ackbits/ackbits/internal/figure"
 )
 
 // look is how a policy is drawn everywhere.
@@ -25,28 +30,28 @@ type look struct {
 }
 
 var (
-	ink   = color.RGBA{0x2b, 0x30, 0x36, 0xff}
-	faint = color.RGBA{0xe3, 0xe6, 0xea, 0xff}
-	red   = color.RGBA{0xc8, 0x32, 0x2b, 0xff}
-	green = color.RGBA{0x0a, 0x7d, 0x55, 0xff}
-	grey  = color.RGBA{0x9a, 0xa1, 0xa9, 0xff}
-	shade = color.RGBA{0xfb, 0xec, 0xea, 0xff}
+	ink, rule, faint = figure.Ink.Light, figure.Rule.Light, figure.Faint.Light
+	bad, good, shade = figure.Bad.Light, figure.Good.Light, figure.Shade.Light
 
-	ours   = []color.RGBA{{0x0a, 0x7d, 0x55, 0xff}, {0x2a, 0x62, 0xc9, 0xff}, {0x7c, 0x4d, 0xbd, 0xff}, {0x0b, 0x9a, 0xad, 0xff}, {0x5a, 0x67, 0x78, 0xff}, {0x9b, 0xb4, 0x00, 0xff}}
-	theirs = []color.RGBA{{0xe0, 0x7b, 0x00, 0xff}, {0xc8, 0x32, 0x2b, 0xff}, {0xe2, 0x7f, 0xa4, 0xff}, {0x8c, 0x64, 0x3c, 0xff}}
+	ours   = []figure.Color{figure.Green, figure.Blue, figure.Violet, figure.Teal, figure.Slate, figure.Olive}
+	theirs = []figure.Color{figure.Orange, figure.Red, figure.Pink, figure.Brown}
+	dashes = [][]vg.Length{{7, 3}, {2, 2}, {7, 2, 2, 2}, {4, 3}}
+	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}
 )
 
-// looks gives each policy a look: ackbits in full lines, the peers in dashes.
+// looks gives each policy a look: ackbits in full lines, the peers in dashes of their
+// own, and marks that tell them apart without colors.
 func looks(policies []policy) []look {
 	all := make([]look, len(policies))
 	us, them := 0, 0
 	for i, p := range policies {
+		shape := shapes[i%len(shapes)]
 		if p.peer == nil {
-			all[i] = look{ours[us%len(ours)], 2.4, nil, draw.CircleGlyph{}}
+			all[i] = look{ours[us%len(ours)].Light, 2.6, nil, shape}
 			us++
 			continue
 		}
-		all[i] = look{theirs[them%len(theirs)], 1.5, []vg.Length{5, 3}, draw.BoxGlyph{}}
+		all[i] = look{theirs[them%len(theirs)].Light, 1.7, dashes[them%len(dashes)], shape}
 		them++
 	}
 	return all
@@ -60,18 +65,17 @@ func newPlot(title, x, y string) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	plotter.DefaultFont = plot.DefaultFont
 	p := plot.New()
+	p.BackgroundColor = nil // figure draws the ground
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
-	p.Title.TextStyle.Font.Size, p.Title.TextStyle.Font.Weight = 13, 3 // bold
+	p.Title.TextStyle.Font.Size, p.Title.TextStyle.Font.Weight = 14, 3 // bold
+	p.Title.TextStyle.Color = ink
 	p.Title.Padding = 8
-	p.Legend.TextStyle.Font.Size = 11
-	p.Legend.ThumbnailWidth = 26
-	p.Legend.Padding = 2
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font.Size = 11
+		axis.Label.TextStyle.Font.Size = 13
 		axis.Label.TextStyle.Color = ink
-		axis.Tick.Label.Font.Size = 10.5
+		axis.Tick.Label.Font.Size = 13
 		axis.Tick.Label.Color = ink
-		axis.Color, axis.Tick.Color = grey, grey
+		axis.Color, axis.Tick.Color = rule, rule
 		axis.LineStyle.Width = 0.7
 		axis.Tick.LineStyle.Width = 0.7
 		axis.Tick.Length = 4
@@ -83,29 +87,59 @@ func newPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-// svg draws plots beside each other.
-func svg(width, height vg.Length, plots ...*plot.Plot) (string, error) {
-	canvas := vgsvg.New(width, height)
-	if len(plots) == 1 {
-		plots[0].Draw(draw.Crop(draw.New(canvas), 6, -12, 6, -6))
-		return text(canvas)
+// chartWidth is that of every chart: a phone's screen shows it nearly unscaled, and
+// a page on a desk two or three beside each other.
+const chartWidth = 430
+
+// svg draws plots below each other, each of one height, and below them the legend.
+func svg(height vg.Length, legend []legendEntry, plots ...*plot.Plot) ([]byte, error) {
+	const line = 19
+	rows := (len(legend) + 1) / 2
+	strip := vg.Length(line*rows) + 6*vg.Length(min(rows, 1))
+	canvas := vgsvg.New(chartWidth, height*vg.Length(len(plots))+strip)
+	all := draw.New(canvas)
+	column := make([][]*plot.Plot, len(plots))
+	for i, p := range plots {
+		column[i] = []*plot.Plot{p}
 	}
-	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: 18, PadTop: 6, PadBottom: 6, PadLeft: 6, PadRight: 12}
-	for i, row := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(canvas))[0] {
-		plots[i].Draw(row)
+	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadY: 14, PadTop: 6, PadBottom: 6, PadLeft: 6, PadRight: 14}
+	for i, row := range plot.Align(column, tiles, draw.Crop(all, 0, 0, strip, 0)) {
+		plots[i].Draw(row[0])
 	}
-	return text(canvas)
+	for i, entry := range legend {
+		at := vg.Point{X: 12 + vg.Length(i/rows)*chartWidth*0.56, Y: strip - vg.Length(i%rows)*line - line/2 + 1}
+		entry.look.key(&all, at)
+		style := plots[0].X.Tick.Label
+		style.XAlign, style.YAlign = text.XLeft, text.YCenter
+		all.FillText(style, vg.Point{X: at.X + keyWidth + 6, Y: at.Y}, entry.Name)
+	}
+	var b bytes.Buffer
+	_, err := canvas.WriteTo(&b)
+	return b.Bytes(), err
 }
 
-func text(canvas *vgsvg.Canvas) (string, error) {
+const keyWidth = 30
+
+// key draws the look of a policy for a legend.
+func (l *look) key(c *draw.Canvas, at vg.Point) {
+	c.StrokeLine2(l.line(), at.X, at.Y, at.X+keyWidth, at.Y)
+	c.DrawGlyph(l.glyph(), vg.Point{X: at.X + keyWidth/2, Y: at.Y})
+}
+
+func (l *look) glyph() draw.GlyphStyle {
+	return draw.GlyphStyle{Color: l.color, Radius: 3.4, Shape: l.shape}
+}
+
+// swatch is the key alone, for the page.
+func (l *look) swatch() (template.HTML, error) {
+	canvas := vgsvg.New(keyWidth, 12)
+	all := draw.New(canvas)
+	l.key(&all, vg.Point{X: 0, Y: 6})
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return "", err
 	}
-	out := b.Bytes()
-	out = out[max(bytes.Index(out, []byte("<svg")), 0):] // without the XML prologue, for HTML
-	// Fonts of the same widths, for readers without that one.
-	return string(bytes.ReplaceAll(out, []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))), nil
+	return template.HTML(figure.Decoration(b.Bytes())), nil
 }
 
 // ticks are marked ones of any scale.
@@ -139,7 +173,7 @@ func share(x float64) string { return strconv.FormatFloat(x*100, 'g', 3, 64) + "
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // series adds a line with marks; points that are not a number are left out.
-func series(p *plot.Plot, l look, name string, values []float64) error {
+func series(p *plot.Plot, l look, values []float64) error {
 	var points plotter.XYs
 	for i, v := range values {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -154,11 +188,8 @@ func series(p *plot.Plot, l look, name string, values []float64) error {
 		return err
 	}
 	line.LineStyle = l.line()
-	marks.GlyphStyle = draw.GlyphStyle{Color: l.color, Radius: 3, Shape: l.shape}
+	marks.GlyphStyle = l.glyph()
 	p.Add(line, marks)
-	if name != "" {
-		p.Legend.Add(name, line, marks)
-	}
 	return nil
 }
 
@@ -176,8 +207,8 @@ func across(title, y string, links []link) *plot.Plot {
 }
 
 // latencyChart shows the p99 over the links.
-func latencyChart(l *lab, cells [][]outcome, legend bool) (*plot.Plot, error) {
-	p := across("99 of 100 events are delivered within (ms)", "", l.links)
+func latencyChart(l *lab, cells [][]outcome) (*plot.Plot, error) {
+	p := across("p99: 99 of 100 events are delivered within (ms)", "", l.links)
 	low, high := math.Inf(1), 0.
 	for k, style := range looks(l.policies) {
 		values := make([]float64, len(l.links))
@@ -188,11 +219,7 @@ func latencyChart(l *lab, cells [][]outcome, legend bool) (*plot.Plot, error) {
 				low, high = min(low, values[i]), max(high, values[i])
 			}
 		}
-		name := l.policies[k].title()
-		if !legend {
-			name = ""
-		}
-		if err := series(p, style, name, values); err != nil {
+		if err := series(p, style, values); err != nil {
 			return nil, err
 		}
 	}
@@ -202,14 +229,12 @@ func latencyChart(l *lab, cells [][]outcome, legend bool) (*plot.Plot, error) {
 	if high == 0 {
 		p.Y.Min, p.Y.Max = 1, 10
 	}
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.XOffs, p.Legend.YOffs = 10, -6
 	return p, nil
 }
 
 // bytesChart shows what an event costs over the links.
 func bytesChart(l *lab, cells [][]outcome) (*plot.Plot, error) {
-	p := across("bytes sent per event", "", l.links)
+	p := across("Bytes sent per event", "", l.links)
 	for k, style := range looks(l.policies) {
 		values := make([]float64, len(l.links))
 		for i := range values {
@@ -218,7 +243,7 @@ func bytesChart(l *lab, cells [][]outcome) (*plot.Plot, error) {
 				values[i] = math.NaN()
 			}
 		}
-		if err := series(p, style, "", values); err != nil {
+		if err := series(p, style, values); err != nil {
 			return nil, err
 		}
 	}
@@ -230,7 +255,7 @@ func bytesChart(l *lab, cells [][]outcome) (*plot.Plot, error) {
 // tailChart shows for one link which share of the events takes longer than a
 // time.
 func tailChart(l *lab, over int, cells []outcome, until time.Duration) (*plot.Plot, error) {
-	p := newPlot(l.links[over].name, "ms since Send", "")
+	p := newPlot("link: "+l.links[over].name, "ms since Send", "")
 	floor := 1e-4
 	for k, style := range looks(l.policies) {
 		o := &cells[k]
@@ -265,7 +290,7 @@ func tailChart(l *lab, over int, cells []outcome, until time.Duration) (*plot.Pl
 		p.Add(line)
 	}
 	p.X.Min, p.X.Max = 0, milliseconds(until)
-	p.X.Tick.Marker = steps(p.X.Max, 6)
+	p.X.Tick.Marker = steps(p.X.Max, 5)
 	p.Y.Scale = plot.LogScale{}
 	p.Y.Min, p.Y.Max = floor, 1
 	p.Y.Tick.Marker = ticks(share, 1, 0.1, 0.01, 0.001, 0.0001)
@@ -274,8 +299,8 @@ func tailChart(l *lab, over int, cells []outcome, until time.Duration) (*plot.Pl
 
 // copiesChart shows how many copies an event takes as the link turns bad and
 // good again.
-func copiesChart(policies []policy, copies [][]float64, bad link) (*plot.Plot, error) {
-	p := newPlot("", "seconds", "copies per event")
+func copiesChart(policies []policy, copies [][]float64, over link) (*plot.Plot, error) {
+	p := newPlot("Copies per event over time", "seconds", "")
 	most := 2.
 	for _, list := range copies {
 		for _, c := range list {
@@ -289,11 +314,11 @@ func copiesChart(policies []policy, copies [][]float64, bad link) (*plot.Plot, e
 		return nil, err
 	}
 	area.Color, area.LineStyle.Width = shade, 0
-	label, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: from + 1, Y: most * 0.94}}, Labels: []string{"link: " + bad.name}})
+	label, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: from + 1, Y: most * 0.94}}, Labels: []string{"link: " + over.name}})
 	if err != nil {
 		return nil, err
 	}
-	label.TextStyle[0].Color, label.TextStyle[0].Font.Size = red, 11
+	label.TextStyle[0].Color, label.TextStyle[0].Font.Size = bad, 13
 	p.Add(area, label)
 	for k, style := range looks(policies) {
 		if len(copies[k]) == 0 {
@@ -312,17 +337,14 @@ func copiesChart(policies []policy, copies [][]float64, bad link) (*plot.Plot, e
 		p.Add(line)
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, badSpell.end.Seconds(), 0, most
-	p.X.Tick.Marker = steps(p.X.Max, 15)
+	p.X.Tick.Marker = steps(p.X.Max, 8)
 	return p, nil
 }
 
 // storyChart draws the copies of one event between its two ends.
 func storyChart(name string, s story, until float64) (*plot.Plot, error) {
-	copies := fmt.Sprintf("%d copies", len(s.copies))
-	if len(s.copies) == 1 {
-		copies = "1 copy"
-	}
-	p := newPlot(fmt.Sprintf("%s: delivered after %.0f ms, %s", name, milliseconds(s.latency), copies), "ms since Send", "")
+	p := newPlot(fmt.Sprintf("%s: %s", name, s.summary()), "ms since Send", "")
+	p.Title.TextStyle.Font.Size = 13
 	add := func(style draw.LineStyle, points ...plotter.XY) error {
 		line, err := plotter.NewLine(plotter.XYs(points))
 		if err != nil {
@@ -342,7 +364,7 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 		return nil
 	}
 	for _, y := range []float64{0, 1} {
-		if err := add(draw.LineStyle{Color: grey, Width: 1.2}, plotter.XY{X: 0, Y: y}, plotter.XY{X: until, Y: y}); err != nil {
+		if err := add(draw.LineStyle{Color: rule, Width: 1.2}, plotter.XY{X: 0, Y: y}, plotter.XY{X: until, Y: y}); err != nil {
 			return nil, err
 		}
 	}
@@ -352,13 +374,13 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 		if f.bundled {
 			shape = draw.CircleGlyph{}
 		}
-		style, to, end := draw.LineStyle{Color: grey, Width: 1.3}, plotter.XY{X: milliseconds(f.arrived), Y: 0}, color.Color(grey)
+		style, to, end := draw.LineStyle{Color: rule, Width: 1.3}, plotter.XY{X: milliseconds(f.arrived), Y: 0}, color.Color(rule)
 		switch {
 		case f.lost || f.arrived == 0:
-			style.Color, end = red, red
+			style.Color, end = bad, bad
 			to = plotter.XY{X: from.X + milliseconds(s.flightTime())/2, Y: 0.5}
 		case f.arrived == s.latency:
-			style, end = draw.LineStyle{Color: green, Width: 2.6}, green
+			style, end = draw.LineStyle{Color: good, Width: 2.6}, good
 		}
 		if err := add(style, from, to); err != nil {
 			return nil, err
@@ -381,8 +403,45 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 1, Label: "sender"}, {Value: 0, Label: "receiver"}}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, until, -0.1, 1.25
-	p.X.Tick.Marker = steps(until, 12)
+	p.X.Tick.Marker = steps(until, 7)
 	return p, nil
+}
+
+// summary says how an event fared.
+func (s *story) summary() string {
+	copies := "1 copy"
+	if n := len(s.copies); n != 1 {
+		copies = fmt.Sprintf("%d copies", n)
+	}
+	if s.latency == never {
+		return "not delivered, " + copies
+	}
+	return fmt.Sprintf("%.0f ms, %s", milliseconds(s.latency), copies)
+}
+
+// end is when the last thing happens, in milliseconds.
+func (s *story) end() (until float64) {
+	for _, f := range s.copies {
+		until = max(until, milliseconds(f.sent), milliseconds(f.arrived))
+	}
+	return max(until, milliseconds(s.known))
+}
+
+// words are the chart for those who do not see it.
+func (s *story) words() string {
+	var b strings.Builder
+	for i, f := range s.copies {
+		fmt.Fprintf(&b, "Copy %d is sent after %.0f ms", i+1, milliseconds(f.sent))
+		if f.lost || f.arrived == 0 {
+			b.WriteString(" and lost. ")
+		} else {
+			fmt.Fprintf(&b, " and arrives after %.0f ms. ", milliseconds(f.arrived))
+		}
+	}
+	if s.known > 0 {
+		fmt.Fprintf(&b, "The sender learns of it after %.0f ms.", milliseconds(s.known))
+	}
+	return b.String()
 }
 
 // cross is the end of a copy that was lost.

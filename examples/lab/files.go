@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"text/tabwriter"
 	"time"
 
 	"github.com/pion/sctp"
@@ -44,8 +42,8 @@ type fileConn interface {
 }
 
 var carriers = []carrier{
-	{"transfer", "this library, Adaptive and Bundle, the file by package transfer", openTransfer},
-	{"events", "this library, Adaptive and Bundle, the file as events of 1 KiB", openEvents},
+	{"ackbits transfer", "this library, Adaptive and Bundle, the file by package transfer", openTransfer},
+	{"ackbits events", "this library, Adaptive and Bundle, the file as events of 1 KiB", openEvents},
 	{"quic", "quic-go, one connection: states as datagrams, events on one stream, the file on another", openFileQUIC},
 	{"kcp", "kcp-go's core, a conversation for events and one for the file, both NoDelay(1, 10, 2, 1); states bare", func(g *fileGame) (fileConn, error) { return openFileKCP(g, 1) }},
 	{"kcp, with its window", "the same, but the file NoDelay(0, 10, 2, 0): with KCP's congestion control", func(g *fileGame) (fileConn, error) { return openFileKCP(g, 0) }},
@@ -81,7 +79,7 @@ type fileGame struct {
 // fileResult is what it came to, all seeds together.
 type fileResult struct {
 	took           []time.Duration
-	states, events []time.Duration // how old they were at the client, while the file was on its way
+	states, events []time.Duration // how old they were at the client, while the file was in flight
 	err            error
 }
 
@@ -204,41 +202,6 @@ func (g *fileGame) run(conn fileConn, seed uint64) error {
 		conn.tick()
 	}
 	return fmt.Errorf("not done within %v", fileLimit)
-}
-
-// compareFiles prints the table.
-func compareFiles(t *testing.T, seeds []uint64, out io.Writer) error {
-	quantile := func(of []time.Duration) string {
-		if len(of) == 0 {
-			return "-"
-		}
-		slices.Sort(of)
-		return fmt.Sprintf("%.0f ms", of[min(len(of)*99/100, len(of)-1)].Seconds()*1e3)
-	}
-	for _, l := range fileLinks {
-		fmt.Fprintf(out, "\n%s\n", l.name)
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "\ttime\tstates, p99\tevents, p99\t")
-		for _, c := range carriers {
-			var r fileResult
-			for _, seed := range seeds {
-				t.Run("game", func(t *testing.T) { c.play(t, seed, l.link, l.size, &r) })
-			}
-			if r.err != nil {
-				fmt.Fprintf(w, "%s\t%v\t%s\t%s\t\n", c.name, r.err, quantile(r.states), quantile(r.events))
-				continue
-			}
-			var sum time.Duration
-			for _, d := range r.took {
-				sum += d
-			}
-			fmt.Fprintf(w, "%s\t%.2f s\t%s\t%s\t\n", c.name, (sum / time.Duration(len(r.took))).Seconds(), quantile(r.states), quantile(r.events))
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // This library.
@@ -388,7 +351,7 @@ func (c *ackbitsConn) file(content []byte) error {
 	return err
 }
 
-// feed hands over as much of the file as there is room for, but for the game's events.
+// feed sends as much of the file as there is room for, but for the game's events.
 func (c *ackbitsConn) feed() {
 	s := c.ends[1].session
 	for len(c.left) > 0 && s.Room() > 4 {

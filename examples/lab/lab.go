@@ -29,6 +29,7 @@ type outcome struct {
 	sent      int
 	copies    float64 // for each event; 0 if unknown
 	bytes     float64 // for each event
+	states    states  // over a link with a rate
 	err       error
 }
 
@@ -74,7 +75,9 @@ func (l *lab) run(t *testing.T, done func()) results {
 	l.each(func(w, i, p int) {
 		o := &res[w][i][p]
 		for _, seed := range l.seeds { // in this order, so that sums are the same each time
-			o.add(l.play(t, l.policies[p], seed, l.links[i], l.workloads[w]))
+			r, states := l.play(t, l.policies[p], seed, l.links[i], l.workloads[w])
+			o.add(r)
+			o.states.add(states)
 			done()
 		}
 		slices.Sort(o.latencies)
@@ -110,12 +113,18 @@ func (l *lab) each(do func(workload, link, policy int)) {
 	workers.Wait()
 }
 
-func (l *lab) play(t *testing.T, p policy, seed uint64, over link, with workload) (r scenario.Result) {
+func (l *lab) play(t *testing.T, p policy, seed uint64, over link, with workload) (r scenario.Result, of states) {
 	traffic := with.traffic
 	traffic.Duration = l.duration
-	if p.peer == nil {
-		return scenario.Run(seed, p.cfg, over.cfg, traffic)
+	if p.peer != nil {
+		t.Run("game", func(t *testing.T) { r, of = p.peer.play(t, seed, over.cfg, traffic) })
+		return r, of
 	}
-	t.Run("game", func(t *testing.T) { r = p.peer.play(t, seed, over.cfg, traffic) })
-	return r
+	g := scenario.Game{Seed: seed, Config: p.cfg, Link: over.cfg, Traffic: traffic}
+	watch := newStateWatch()
+	if over.cfg.Rate > 0 {
+		g.Observe = watch.observe
+	}
+	r = g.Play()
+	return r, watch.states
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func TestPeersDeliverEachMessageOnce(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			clean := p.play(t, 1, brokenLink(0), short(5*time.Second))
+			clean, _ := p.play(t, 1, brokenLink(0), short(5*time.Second))
 			require.NoError(t, clean.Err)
 			require.Equal(t, 2*5*20, clean.Sent)
 			require.Len(t, clean.Latencies, clean.Sent)
@@ -40,7 +41,7 @@ func TestPeersDeliverEachMessageOnce(t *testing.T) {
 			require.Less(t, clean.Quantile(0.9), 60*ms)
 			require.Greater(t, clean.Bytes, 64.+28)
 
-			bad := p.play(t, 1, brokenLink(0.1), short(20*time.Second))
+			bad, _ := p.play(t, 1, brokenLink(0.1), short(20*time.Second))
 			require.NoError(t, bad.Err)
 			require.Len(t, bad.Latencies, bad.Sent)
 			require.Zero(t, bad.Twice)
@@ -87,9 +88,13 @@ func TestSpecifications(t *testing.T) {
 	require.NoError(t, err)
 	want := simnet.Config{Delay: 10 * ms, Jitter: 3 * ms, Loss: 0.05, Duplicate: 0.01, Reorder: 0.02, ReorderDelay: 30 * ms, Burst: bursts}
 	require.Equal(t, want, l.cfg)
-	l, err = parseLink("kbps=12")
+
+	l, err = parseLink("rate=96+queue=400ms+rtt=60ms+outage=300ms")
 	require.NoError(t, err)
-	require.Equal(t, simnet.Config{Delay: 50 * ms, Rate: 12_000, Queue: 4_800, Overhead: simnet.UDPOverIPv4}, l.cfg)
+	require.Equal(t, 12_000, l.cfg.Rate) // bytes a second
+	require.Equal(t, 4_800, l.cfg.Queue)
+	require.Equal(t, simnet.UDPOverIPv4, l.cfg.Overhead)
+	require.Equal(t, simnet.Window{From: 7500 * ms, To: 7800 * ms}, l.cfg.Blackouts[1])
 
 	w, err := parseWorkload("burst=300+gap=1s+size=100+ontick")
 	require.NoError(t, err)
@@ -102,7 +107,7 @@ func TestSpecifications(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"-policies", "slow"}, {"-policies", ""}, {"-policies", "fixed,fixed"}, {"-policies", "fixed+resend=x"}, {"-policies", "adaptive+rate=-1"},
-		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"},
+		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"}, {"-links", "queue=1s"}, {"-links", "rate=7"}, {"-links", "outage=5h"}, {"-workloads", "burst+gap=2m"},
 		{"-workloads", "w2"}, {"-workloads", "w1+size=7"}, {"-seeds", "a"}, {"-duration", "0s"}, {"rest"},
 	} {
 		_, err := parseArgs(args, io.Discard, io.Discard)
@@ -115,7 +120,10 @@ func TestSpecifications(t *testing.T) {
 func TestTell(t *testing.T) {
 	p, err := parsePolicy("fixed")
 	require.NoError(t, err)
-	s := tell(p, 1, link{"", brokenLink(0.2)}, short(30*time.Second), 0.99)
+	l := lab{seeds: []uint64{1}, duration: 30 * time.Second}
+	w1 := workload{"w1", scenario.W1}
+	s, ok := l.tell(p, link{"", brokenLink(0.2)}, w1, 0.99)
+	require.True(t, ok)
 	require.Greater(t, s.latency, 150*ms-1)
 	require.True(t, s.copies[0].lost)
 	first := slices.IndexFunc(s.copies, func(f flight) bool { return !f.lost })
@@ -126,7 +134,55 @@ func TestTell(t *testing.T) {
 		require.GreaterOrEqual(t, f.sent-s.copies[i].sent, 100*ms)
 		require.False(t, f.bundled)
 	}
-	require.Zero(t, tell(p, 1, link{"", brokenLink(0)}, scenario.Traffic{TickRate: 60, Duration: time.Second}, 0.99))
+	_, ok = l.tell(p, link{"", brokenLink(0)}, workload{traffic: scenario.Traffic{TickRate: 60}}, 0.99)
+	require.False(t, ok)
+}
+
+// What the report draws as the event at the p99 is the p99 of its table.
+func TestTheEventAtTheP99IsThatOfTheTable(t *testing.T) {
+	l := lab{seeds: []uint64{1, 2}, duration: 30 * time.Second}
+	for _, names := range [][3]string{
+		{"adaptive+bundle", "10%", "w1"}, {"fixed", "bursts", "w1"}, {"adaptive", "5%+dup=5%+jitter=10ms", "burst=50"}, {"fixed+bundle", "30%", "busy"},
+	} {
+		p, err := parsePolicy(names[0])
+		require.NoError(t, err)
+		over, err := parseLink(names[1])
+		require.NoError(t, err)
+		with, err := parseWorkload(names[2])
+		require.NoError(t, err)
+		l.policies, l.links, l.workloads = []policy{p}, []link{over}, []workload{with}
+		cell := l.run(t, func() {})[0][0][0]
+		for _, q := range []float64{0.5, 0.99, 0.999} {
+			s, ok := l.tell(p, over, with, q)
+			require.True(t, ok)
+			require.Equal(t, cell.quantile(q), s.latency, "%v %v", names, q)
+		}
+	}
+}
+
+// Over a link with a rate the state shares it, with each policy, and is measured alike.
+func TestStateOnANarrowLink(t *testing.T) {
+	l := lab{seeds: []uint64{1}, duration: 10 * time.Second}
+	for _, name := range []string{"fixed", "adaptive+bundle", "kcp", "quic"} {
+		p, err := parsePolicy(name)
+		require.NoError(t, err)
+		l.policies = append(l.policies, p)
+	}
+	for _, name := range []string{"rate=10000+queue=100ms", "rate=100+queue=200ms", "10%"} {
+		over, err := parseLink(name)
+		require.NoError(t, err)
+		l.links = append(l.links, over)
+	}
+	l.workloads = []workload{{"w1", scenario.W1}}
+	cells := l.run(t, func() {})[0]
+	for k := range l.policies {
+		wide, narrow, none := &cells[0][k].states, &cells[1][k].states, &cells[2][k].states
+		require.InDelta(t, 800, wide.sent, 30, l.policies[k].name)
+		require.Less(t, wide.lost(), 0.02)
+		require.Less(t, p99(wide.ages), 60*ms)
+		require.GreaterOrEqual(t, p99(narrow.ages), 60*ms, "8 to 10 ms a datagram")
+		require.Zero(t, none.sent)
+	}
 }
 
 func TestCopiesOverTime(t *testing.T) {
@@ -160,7 +216,15 @@ func TestRun(t *testing.T) {
 	for _, outside := range []string{"src=", "href=", "url(", "<script"} { // one file and no other
 		require.NotContains(t, string(page), outside)
 	}
-	require.Equal(t, 2*(1+2)+1+2, strings.Count(string(page), "<svg"))
+	require.Equal(t, 2*(2+2)+1+2, strings.Count(string(page), `<svg role="img"`))
+	require.Equal(t, 2*(2+2)+1+2, strings.Count(string(page), "<desc>"))
+	require.Contains(t, string(page), "prefers-color-scheme: dark")
+	for _, name := range []string{"ackbits adaptive+bundle", "ackbits fixed", "kcp"} { // one name, everywhere
+		text := html.UnescapeString(string(page))
+		require.Equal(t, 1, strings.Count(text, "</svg>"+name+"</li>"), name)
+		require.Equal(t, 2, strings.Count(text, "</svg>"+name+"</th>"), name)
+		require.Equal(t, 1, strings.Count(text, "<dt>"+name+"</dt>"), name)
+	}
 
 	picture, err := os.ReadFile(chart)
 	require.NoError(t, err)
@@ -182,12 +246,12 @@ func TestRun(t *testing.T) {
 func TestChartsOfNothing(t *testing.T) {
 	l := &lab{policies: []policy{{name: "p"}}, links: []link{{name: "l"}}}
 	cells := [][]outcome{{{sent: 10}}}
-	text, err := l.overview(cells, true)
+	picture, err := l.chart(cells)
 	require.NoError(t, err)
-	require.Contains(t, text, "<svg")
+	require.Contains(t, string(picture), "<svg")
 	p, err := tailChart(l, 0, cells[0], time.Second)
 	require.NoError(t, err)
-	_, err = svg(100, 100, p)
+	_, err = svg(100, nil, p)
 	require.NoError(t, err)
 	require.Equal(t, "–", number(never))
 	require.Equal(t, "20", steps(40, 3)[1].Label)

@@ -36,9 +36,10 @@ func main() {
 
 type options struct {
 	lab
-	bad        link // for what only one link is shown of
-	out, chart string
-	files      bool
+	bad       link // for what only one link is shown of
+	out       string
+	chartFile string
+	files     bool
 }
 
 const (
@@ -58,7 +59,7 @@ func run(t *testing.T, args []string, out, errOut io.Writer) int {
 		return 2
 	}
 	if o.files {
-		err = compareFiles(t, o.seeds, out)
+		err = o.compareFiles(t, args, out)
 	} else {
 		err = o.run(t, args, out, errOut)
 	}
@@ -76,11 +77,11 @@ func parseArgs(args []string, out, errOut io.Writer) (o *options, err error) {
 	policies := f.String("policies", defaultPolicies, policyHelp)
 	links := f.String("links", defaultLinks, linkHelp)
 	workloads := f.String("workloads", defaultWorkloads, workHelp)
-	bad := f.String("bad", "10%", "the link of the last two charts, written as in -links")
+	bad := f.String("bad", "10%", "the link of the last charts, written as in -links")
 	seeds := f.String("seeds", "1,2", "the games of each, by their seeds")
 	f.DurationVar(&o.duration, "duration", 5*time.Minute, "how long events are sent in a game, in virtual time")
 	f.StringVar(&o.out, "out", "lab.html", "the report's `file`; nothing: none is written")
-	f.StringVar(&o.chart, "chart", "", "the `file` for the overview chart alone, as SVG")
+	f.StringVar(&o.chartFile, "chart", "", "the `file` for the overview chart alone, as SVG")
 	f.BoolVar(&o.files, "files", false, "instead: how long a file takes beside the game, and what it does to it")
 	f.Usage = func() {
 		fmt.Fprintf(errOut, "Lists are parted by commas, the parts of a name joined with a plus: -links 5%%+rtt=20ms,bursts+jitter=10ms\n\n")
@@ -128,23 +129,32 @@ func (o *options) run(t *testing.T, args []string, out, errOut io.Writer) error 
 			return err
 		}
 	}
-	if o.chart != "" {
-		text, err := o.overview(res[0], true)
+	if o.chartFile != "" {
+		picture, err := o.chart(res[0])
 		if err == nil {
-			err = os.WriteFile(o.chart, []byte(text), 0o644)
+			err = os.WriteFile(o.chartFile, picture, 0o644)
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\nThe chart is in %s.\n", o.chart)
+		fmt.Fprintf(out, "\nThe chart is in %s.\n", o.chartFile)
 	}
 	if o.out == "" {
 		return nil
 	}
-	r, err := o.report(res, o.bad, strings.Join(append([]string{"go -C examples/lab run ."}, args...), " "))
+	r, err := o.report(res, o.bad, command(args))
 	if err != nil {
 		return err
 	}
+	return o.write(r, out)
+}
+
+func command(args []string) string {
+	return strings.Join(append([]string{"go -C examples/lab run ."}, args...), " ")
+}
+
+// write writes the report, and says where it is.
+func (o *options) write(r *report, out io.Writer) error {
 	var page bytes.Buffer
 	if err := r.write(&page); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -29,6 +30,7 @@ import (
 // clock jumps to the next thing that anyone waits for.
 type peer struct {
 	name, about string
+	ordered     bool // it delivers in the order of sending
 	// open connects the two ends. Messages that arrive go to the game.
 	open func(g *peerGame) (peerConn, error)
 }
@@ -41,10 +43,10 @@ type peerConn interface {
 }
 
 var peers = []peer{
-	{"kcp", "kcp-go's core, NoDelay(1, 10, 2, 1), windows of 256, acknowledgements at once, flush on each tick", openKCP},
-	{"quic", "quic-go, one stream each way, defaults", openQUIC},
-	{"quic-streams", "quic-go, a stream for each message, defaults", openQUICStreams},
-	{"sctp", "pion/sctp, unordered and reliable, RTO max 250 ms", openSCTP},
+	{"kcp", "kcp-go's core, NoDelay(1, 10, 2, 1), windows of 256, acknowledgements at once, flush on each tick", true, openKCP},
+	{"quic", "quic-go, one stream each way, defaults", true, openQUIC},
+	{"quic-streams", "quic-go, a stream for each message, defaults", false, openQUICStreams},
+	{"sctp", "pion/sctp, unordered and reliable, RTO max 250 ms", false, openSCTP},
 }
 
 // missingPeers are the ones that the comparison would like to have.
@@ -64,14 +66,50 @@ type peerGame struct {
 	received  [2][]bool
 	latencies []time.Duration
 	twice     int
+	narrow    bool   // the link has a rate, which the state uses, too
+	bare      states // over it
 }
 
-// drain is how long what is under way at the end is waited for.
+// bareState begins the state datagrams that go beside a peer where the link has a
+// rate, so that the peer has no more of it than ackbits has. They do not reach the
+// peer and are not counted: the bytes are those beyond the state.
+const bareState = "\xffbare state\xff"
+
+// sendStates sends what is due of them at a tick.
+func (g *peerGame) sendStates(tick int) {
+	if !g.narrow {
+		return
+	}
+	for from, rate := range []int{g.traffic.StateA, g.traffic.StateB} {
+		if (tick+1)*rate/g.traffic.TickRate > tick*rate/g.traffic.TickRate {
+			datagram := append(make([]byte, 0, g.traffic.StateSize), bareState...)
+			datagram = binary.LittleEndian.AppendUint64(datagram, uint64(time.Since(g.start)))
+			g.mu.Lock()
+			g.bare.sent++
+			g.mu.Unlock()
+			g.links[from].put(datagram[:g.traffic.StateSize])
+		}
+	}
+}
+
+// takeState takes a datagram that arrived, if it is one of those.
+func (g *peerGame) takeState(datagram []byte) bool {
+	if !bytes.HasPrefix(datagram, []byte(bareState)) {
+		return false
+	}
+	sent := time.Duration(binary.LittleEndian.Uint64(datagram[len(bareState):]))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.bare.ages = append(g.bare.ages, time.Since(g.start)-sent)
+	return true
+}
+
+// drain is how long what is in flight at the end is waited for.
 const drain = time.Minute
 
 // play runs a game. The connection is made over a perfect link, for how long a
 // handshake takes is not the question here.
-func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scenario.Traffic) (r scenario.Result) {
+func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scenario.Traffic) (r scenario.Result, of states) {
 	synctest.Test(t, func(*testing.T) {
 		g := &peerGame{start: time.Now(), traffic: traffic}
 		for i := range g.links {
@@ -85,21 +123,26 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		}
 		for _, l := range g.links {
 			l.become(link)
+			l.mu.Lock()
+			l.aside = g.takeState
+			l.mu.Unlock()
 		}
+		g.narrow = link.Rate > 0
 		r.Err = g.run(conn)
 		r.Latencies, r.Twice = g.latencies, g.twice
+		of = g.bare
 		slices.Sort(r.Latencies)
-		var bytes int
+		var sent int
 		for i, l := range g.links {
 			r.Sent += len(g.sentAt[i])
-			bytes += l.bytes
+			sent += l.bytes
 		}
-		r.Bytes = float64(bytes) / float64(max(r.Sent, 1))
+		r.Bytes = float64(sent) / float64(max(r.Sent, 1))
 		conn.close()
 		time.Sleep(time.Minute) // for goroutines that take their time to end
 		synctest.Wait()
 	})
-	return r
+	return r, of
 }
 
 func (g *peerGame) run(conn peerConn) error {
@@ -126,6 +169,7 @@ func (g *peerGame) run(conn peerConn) error {
 		} else if g.done() {
 			break
 		}
+		g.sendStates(tick)
 		conn.tick()
 	}
 	return nil
@@ -162,7 +206,8 @@ type peerLink struct {
 	port  int
 	bytes int // written, with the headers of UDP and IP
 
-	arrive  func(datagram []byte) // if nil, datagrams wait to be read
+	aside   func(datagram []byte) bool // if not nil, takes what is not for the peer
+	arrive  func(datagram []byte)      // if nil, datagrams wait to be read
 	waiting [][]byte
 	expired bool
 	closed  bool
@@ -175,7 +220,7 @@ func newPeerLink(port int, link *simnet.Link) *peerLink {
 	return l
 }
 
-// become changes the weather and counts from here on.
+// become changes the network conditions and counts from here on.
 func (l *peerLink) become(cfg simnet.Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,10 +230,17 @@ func (l *peerLink) become(cfg simnet.Config) {
 
 // send puts a datagram on the way.
 func (l *peerLink) send(datagram []byte) {
+	l.put(datagram)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes += len(datagram) + simnet.UDPOverIPv4
+}
+
+// put is send, not counted.
+func (l *peerLink) put(datagram []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.link.Send(time.Since(l.start), datagram)
-	l.bytes += len(datagram) + simnet.UDPOverIPv4
 	l.arm()
 }
 
@@ -198,7 +250,7 @@ func (l *peerLink) arm() {
 	}
 }
 
-// pump hands over what has arrived.
+// pump delivers what has arrived.
 func (l *peerLink) pump() {
 	for {
 		l.mu.Lock()
@@ -209,8 +261,11 @@ func (l *peerLink) pump() {
 			return
 		}
 		datagram = slices.Clone(datagram)
+		aside := l.aside
 		l.mu.Unlock()
-		l.other.take(datagram)
+		if aside == nil || !aside(datagram) {
+			l.other.take(datagram)
+		}
 	}
 }
 

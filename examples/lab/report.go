@@ -10,6 +10,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/ackbits/ackbits/internal/figure"
 )
 
 //go:embed page.tmpl
@@ -19,33 +24,38 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 
 // report is what the page shows.
 type report struct {
-	Command  string
-	Setting  string
-	Legend   []legendEntry
-	Sections []section
-	Copies   template.HTML
-	Stories  []template.HTML
-	StoryOf  string
-	Policies []described
-	Missing  any
+	Command   string
+	Setting   string
+	Style     template.CSS
+	Legend    []legendEntry
+	Sections  []section
+	Copies    template.HTML
+	CopyNotes []string
+	Stories   []template.HTML
+	StoryOf   string
+	Policies  []described
+	Missing   any
+	Files     *filesSection // instead of all that
 }
 
 type legendEntry struct {
-	Name, Color string
-	Dashed      bool
+	Name   string
+	Swatch template.HTML
+	look   look
 }
 
 type section struct {
 	Name, About string
 	Links       []string
 	Rows        []row
-	Overview    template.HTML
+	Overview    []template.HTML
+	Notes       []string
 	Tails       []template.HTML
 }
 
 type row struct {
-	Name, Color string
-	Cells       []cell
+	legendEntry
+	Cells []cell
 }
 
 // cell is one outcome as text.
@@ -76,6 +86,12 @@ func newCell(o *outcome) cell {
 	if o.copies > 0 {
 		c.Cost += fmt.Sprintf(" · %.2f×", o.copies)
 	}
+	if s := &o.states; s.sent > 0 {
+		c.Cost += fmt.Sprintf(" · state %s ms", number(p99(s.ages)))
+		if s.lost() > 0.001 {
+			c.Cost += fmt.Sprintf(", %.1f %% lost", 100*s.lost())
+		}
+	}
 	if missing := o.sent - len(o.latencies); missing > 0 {
 		c.Cost += fmt.Sprintf(" · %d of %d missing", missing, o.sent)
 	}
@@ -91,7 +107,7 @@ func (l *lab) table(out io.Writer, cells [][]outcome) error {
 	}
 	fmt.Fprintln(w)
 	for k, p := range l.policies {
-		fmt.Fprint(w, p.name, "\t")
+		fmt.Fprint(w, p.title(), "\t")
 		costs := ""
 		for i := range l.links {
 			c := newCell(&cells[i][k])
@@ -102,8 +118,6 @@ func (l *lab) table(out io.Writer, cells [][]outcome) error {
 	}
 	return w.Flush()
 }
-
-func hex(l look) string { return fmt.Sprintf("#%02x%02x%02x", l.color.R, l.color.G, l.color.B) }
 
 // about says what traffic a workload is.
 func (w *workload) about() string {
@@ -135,13 +149,13 @@ func (p *policy) about() string {
 	}
 	var is []string
 	if p.cfg.Adaptive {
-		is = append(is, "Adaptive: copies by evidence and ahead of loss")
+		is = append(is, "Adaptive: losses are detected by acknowledgements, and where the link loses, proactive copies go")
 	} else {
 		delay := p.cfg.ResendDelay
 		if delay == 0 {
 			delay = 100 * time.Millisecond
 		}
-		is = append(is, fmt.Sprintf("The protocol's fixed rule: a copy every %v until acknowledged", delay))
+		is = append(is, fmt.Sprintf("The default, the protocol's fixed rule: a copy every %v until acknowledged", delay))
 	}
 	if p.cfg.Bundle {
 		is = append(is, "Bundle: events ride in state datagrams")
@@ -153,7 +167,7 @@ func (p *policy) about() string {
 		is = append(is, "Wide headers")
 	}
 	if p.cfg.Ordered {
-		is = append(is, "Ordered hand-over")
+		is = append(is, "Ordered: events are delivered in the order of their ids")
 	}
 	return strings.Join(is, "; ")
 }
@@ -173,7 +187,6 @@ func brief(d time.Duration) string {
 // section makes the part of a workload.
 func (l *lab) section(w int, cells [][]outcome) (section, error) {
 	s := section{Name: l.workloads[w].name, About: l.workloads[w].about()}
-	styles := looks(l.policies)
 	until := time.Duration(0) // of the tails: what most policies do in most links
 	for i, link := range l.links {
 		s.Links = append(s.Links, link.name)
@@ -188,8 +201,12 @@ func (l *lab) section(w int, cells [][]outcome) (section, error) {
 		}
 	}
 	until = min(max(until.Truncate(100*time.Millisecond)+100*time.Millisecond, 200*time.Millisecond), 3*time.Second)
-	for k, p := range l.policies {
-		r := row{Name: p.name, Color: hex(styles[k])}
+	legend, err := l.legend()
+	if err != nil {
+		return s, err
+	}
+	for k := range l.policies {
+		r := row{legendEntry: legend[k]}
 		for i := range l.links {
 			c := newCell(&cells[i][k])
 			best := never
@@ -202,49 +219,94 @@ func (l *lab) section(w int, cells [][]outcome) (section, error) {
 		}
 		s.Rows = append(s.Rows, r)
 	}
-	overview, err := l.overview(cells, false)
+	latency, bytes, err := l.overview(cells)
 	if err != nil {
 		return s, err
 	}
-	s.Overview = template.HTML(overview)
+	s.Notes = l.notes(cells)
+	s.Overview, err = l.inline(300, latencyWords(l), latency)
+	if err != nil {
+		return s, err
+	}
+	more, err := l.inline(300, "Bytes of all datagrams beyond the bare state, for each event, by link. "+numbersInTable, bytes)
+	if err != nil {
+		return s, err
+	}
+	s.Overview = append(s.Overview, more...)
 	for i := range l.links {
 		p, err := tailChart(l, i, cells[i], until)
 		if err != nil {
 			return s, err
 		}
-		text, err := svg(400, 270, p)
+		tail, err := l.inline(290, "The share of events that take longer than a time, over "+l.links[i].name+". "+numbersInTable, p)
 		if err != nil {
 			return s, err
 		}
-		s.Tails = append(s.Tails, template.HTML(text))
+		s.Tails = append(s.Tails, tail...)
 	}
 	return s, nil
 }
 
-// overview is the chart of what is reached beside the chart of what it costs.
-func (l *lab) overview(cells [][]outcome, legend bool) (string, error) {
-	latency, err := latencyChart(l, cells, legend)
-	if err != nil {
-		return "", err
+const numbersInTable = "The table has the numbers."
+
+func latencyWords(l *lab) string {
+	return "The time within which 99 of 100 events are delivered, by link, on a logarithmic scale. " + numbersInTable
+}
+
+// inline draws a chart for the page.
+func (l *lab) inline(height vg.Length, description string, p *plot.Plot) ([]template.HTML, error) {
+	raw, err := svg(height, nil, p)
+	return []template.HTML{template.HTML(figure.Inline(raw, p.Title.Text, description))}, err
+}
+
+// legend names the policies, here and in every table alike.
+func (l *lab) legend() (entries []legendEntry, err error) {
+	for k, style := range looks(l.policies) {
+		swatch, err := style.swatch()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, legendEntry{l.policies[k].title(), swatch, style})
 	}
-	cost, err := bytesChart(l, cells)
-	if err != nil {
-		return "", err
+	return entries, nil
+}
+
+// overview is the chart of what is reached and the chart of what it costs.
+func (l *lab) overview(cells [][]outcome) (latency, bytes *plot.Plot, err error) {
+	if latency, err = latencyChart(l, cells); err != nil {
+		return nil, nil, err
 	}
-	return svg(860, 330, latency, cost)
+	bytes, err = bytesChart(l, cells)
+	return latency, bytes, err
+}
+
+// chart is both with the legend, alone in a file.
+func (l *lab) chart(cells [][]outcome) ([]byte, error) {
+	latency, bytes, err := l.overview(cells)
+	if err != nil {
+		return nil, err
+	}
+	legend, err := l.legend()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := svg(270, legend, latency, bytes)
+	return figure.File(raw, "Latency of events under loss, and what it costs", latencyWords(l)+" Below it, the bytes sent for each event."), err
 }
 
 // report makes the page.
 func (l *lab) report(res results, bad link, command string) (*report, error) {
-	r := &report{Command: command, Missing: missingPeers, StoryOf: bad.name}
+	r := &report{Command: command, Style: template.CSS(figure.Style()), Missing: missingPeers, StoryOf: bad.name}
 	seeds := "one game"
 	if n := len(l.seeds); n > 1 {
 		seeds = fmt.Sprintf("%d games", n)
 	}
 	r.Setting = fmt.Sprintf("For each policy, link and workload %s of %s in virtual time", seeds, brief(l.duration))
-	styles := looks(l.policies)
-	for k, p := range l.policies {
-		r.Legend = append(r.Legend, legendEntry{p.title(), hex(styles[k]), p.peer != nil})
+	var err error
+	if r.Legend, err = l.legend(); err != nil {
+		return nil, err
+	}
+	for _, p := range l.policies {
 		r.Policies = append(r.Policies, described{p.title(), p.about()})
 	}
 	for w := range l.workloads {
@@ -254,12 +316,13 @@ func (l *lab) report(res results, bad link, command string) (*report, error) {
 		}
 		r.Sections = append(r.Sections, s)
 	}
+	return r, l.tellAll(r, bad)
+}
 
-	// What only ackbits can tell: which datagram carries what.
-	traffic := l.workloads[0].traffic
+// tellAll adds what only ackbits can tell: which datagram carries what.
+func (l *lab) tellAll(r *report, bad link) error {
 	copies := make([][]float64, len(l.policies))
 	stories := make([]*story, len(l.policies))
-	until := 0.
 	one := *l
 	one.links, one.workloads = l.links[:1], l.workloads[:1]
 	one.each(func(_, _, k int) {
@@ -271,27 +334,24 @@ func (l *lab) report(res results, bad link, command string) (*report, error) {
 		for i := range seeds {
 			seeds[i] = l.seeds[0] + uint64(i)
 		}
-		copies[k] = copiesOverTime(p, seeds, bad, traffic)
-		short := traffic
-		short.Duration = min(l.duration, time.Minute)
-		s := tell(p, l.seeds[0], bad, short, 0.99)
-		stories[k] = &s
+		copies[k] = copiesOverTime(p, seeds, bad, l.workloads[0].traffic)
+		if s, ok := l.tell(p, bad, l.workloads[0], 0.99); ok {
+			stories[k] = &s
+		}
 	})
 	chart, err := copiesChart(l.policies, copies, bad)
-	if err == nil {
-		var text string
-		text, err = svg(860, 260, chart)
-		r.Copies = template.HTML(text)
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
+	drawn, err := l.inline(250, "Copies of an event by the second in which it was sent first, as the link turns bad and good again.", chart)
+	if err != nil {
+		return err
+	}
+	r.Copies, r.CopyNotes = drawn[0], copyNotes(l.policies, copies, bad)
+	until := 0.
 	for _, s := range stories {
 		if s != nil {
-			for _, f := range s.copies {
-				until = max(until, milliseconds(f.sent), milliseconds(f.arrived))
-			}
-			until = max(until, milliseconds(s.known))
+			until = max(until, s.end())
 		}
 	}
 	until = math.Ceil(until/50)*50 + 10
@@ -299,17 +359,17 @@ func (l *lab) report(res results, bad link, command string) (*report, error) {
 		if s == nil {
 			continue
 		}
-		p, err := storyChart(l.policies[k].name, *s, until)
+		p, err := storyChart(l.policies[k].title(), *s, until)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		text, err := svg(860, 130, p)
+		drawn, err := l.inline(140, s.words(), p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		r.Stories = append(r.Stories, template.HTML(text))
+		r.Stories = append(r.Stories, drawn...)
 	}
-	return r, nil
+	return nil
 }
 
 func (r *report) write(out io.Writer) error { return pageTemplate.Execute(out, r) }

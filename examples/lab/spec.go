@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ type workload struct {
 
 const (
 	policyHelp = `which rules compete: parts of fixed, adaptive, bundle, wide, ordered, rate=BYTES, resend=TIME; or kcp, quic, quic-streams, sctp`
-	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%, kbps=12 (KB a second, a queue of 0.4 s)`
+	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%, rate=KBITS (kbit/s), queue=TIME (what the rate sends in it), outage=TIME (every 5 s)`
 	workHelp   = `with which traffic: w1, busy or burst, and parts of rate=EVENTS, size=BYTES, burst=EVENTS, gap=TIME, ontick`
 )
 
@@ -107,6 +108,7 @@ var bursts = simnet.Burst{MeanGood: 1120 * time.Millisecond, MeanBad: 80 * time.
 
 func parseLink(name string) (link, error) {
 	l := link{name: name, cfg: simnet.Config{Delay: 50 * time.Millisecond}}
+	queue := time.Duration(0)
 	err := parts(name, func(key, value string) (err error) {
 		switch key {
 		case "clean":
@@ -122,10 +124,14 @@ func parseLink(name string) (link, error) {
 			l.cfg.ReorderDelay = 30 * time.Millisecond
 		case "dup":
 			l.cfg.Duplicate, err = percent(value)
-		case "kbps": // KB a second, with a queue of 0.4 s
-			l.cfg.Rate, err = between(value, 1, 100_000)
-			l.cfg.Rate *= 1000
-			l.cfg.Queue, l.cfg.Overhead = l.cfg.Rate*2/5, simnet.UDPOverIPv4
+		case "rate":
+			var kilobits int
+			kilobits, err = between(value, 8, 1_000_000)
+			l.cfg.Rate, l.cfg.Overhead = kilobits*125, simnet.UDPOverIPv4
+		case "queue":
+			queue, err = duration(value)
+		case "outage":
+			l.cfg.Blackouts, err = outages(value)
 		default:
 			if l.cfg.Loss, err = percent(key); err != nil {
 				err = unknown(key)
@@ -133,7 +139,25 @@ func parseLink(name string) (link, error) {
 		}
 		return err
 	})
+	if err == nil && queue > 0 {
+		if l.cfg.Rate == 0 {
+			err = errors.New("a queue needs a rate")
+		}
+		l.cfg.Queue = int(float64(l.cfg.Rate) * queue.Seconds())
+	}
 	return l, err
+}
+
+// outages are one in every five seconds, for as long as a game can last.
+func outages(value string) (all []simnet.Window, err error) {
+	const every = 5 * time.Second
+	long, err := duration(value)
+	if err == nil && long > 0 {
+		for from := every / 2; from < 2*time.Hour; from += every {
+			all = append(all, simnet.Window{From: from, To: from + long})
+		}
+	}
+	return all, err
 }
 
 func percent(s string) (float64, error) {
@@ -168,11 +192,14 @@ func parseWorkload(name string) (workload, error) {
 			t.BurstGap = max(t.BurstGap, 2*time.Second)
 			t.Burst, err = between(value, 1, 2000)
 		case "gap":
-			t.BurstGap, err = duration(value)
+			t.BurstGap, err = time.ParseDuration(value)
+			if err == nil && (t.BurstGap < 0 || t.BurstGap > time.Minute) {
+				err = fmt.Errorf("%v is not from 0 to 1m", t.BurstGap)
+			}
 		case "rate":
 			t.EventRate, err = between(value, 1, 1000)
 		case "size":
-			t.EventSize, err = between(value, 8, 1000)
+			t.EventSize, err = between(value, 8, ackbits.MaxEventSize)
 		case "ontick":
 			t.OnTicks = true
 		default:

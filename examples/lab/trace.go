@@ -16,82 +16,119 @@ type flight struct {
 	lost, bundled bool
 }
 
-// story is the life of one event of the client's, from its Send on.
+// story is the life of one event, from its Send on.
 type story struct {
 	latency time.Duration
 	copies  []flight
-	known   time.Duration // when the acknowledgement came in
+	known   time.Duration // when the acknowledgement came in; 0: it did not
 }
 
-// tell plays a game and returns the life of an event: the one whose latency is
-// the quantile q of all.
-func tell(p policy, seed uint64, over link, traffic scenario.Traffic, q float64) story {
-	type event struct {
-		story
-		began time.Duration
+// tell plays the games of a cell once more and returns the life of an event: the one
+// whose latency is the quantile q of all.
+func (l *lab) tell(p policy, over link, with workload, q float64) (s story, ok bool) {
+	traffic := with.traffic
+	traffic.Duration = l.duration
+	var all []story
+	for _, seed := range l.seeds {
+		t := newTeller(traffic)
+		g := scenario.Game{Seed: seed, Config: p.cfg, Link: over.cfg, Traffic: traffic, Observe: t.observe}
+		g.Play()
+		all = append(all, append(t.events[0], t.events[1]...)...)
 	}
-	var events []event
-	type carrier struct {
-		events []int
-		copies []int // which of the copies of each
+	slices.SortStableFunc(all, func(a, b story) int { return cmp.Compare(a.latency, b.latency) })
+	if len(all) == 0 {
+		return story{}, false
 	}
-	carriers := map[uint16]*carrier{}
-	var list []ackbits.Event
-	g := scenario.Game{Seed: seed, Config: p.cfg, Link: over.cfg, Traffic: traffic}
-	g.Observe = func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
-		h, _, err := ackbits.ParseHeader(datagram)
-		if err != nil {
-			return
-		}
-		if d == simnet.BToA { // the acknowledgements
-			for n := range 65 {
-				c := carriers[h.Ack-uint16(n)]
-				if what != simnet.Delivered || c == nil || n > 0 && h.AckBits>>(n-1)&1 == 0 {
-					continue
-				}
-				for _, k := range c.events {
-					if events[k].known == 0 {
-						events[k].known = at - events[k].began
-					}
-				}
-			}
-			return
-		}
-		switch what {
-		case simnet.Sent:
-			c := new(carrier)
-			carriers[h.Sequence] = c
-			list = scenario.Carried(list[:0], datagram)
-			for _, e := range list {
-				k := scenario.Number(e)
-				for len(events) <= k {
-					events = append(events, event{began: at, story: story{latency: never}})
-				}
-				c.events, c.copies = append(c.events, k), append(c.copies, len(events[k].copies))
-				events[k].copies = append(events[k].copies, flight{sent: at - events[k].began, bundled: h.Type == ackbits.TypeBundle})
-			}
-		default:
-			c := carriers[h.Sequence]
-			for i, k := range c.events {
-				f := &events[k].copies[c.copies[i]]
-				switch what {
-				case simnet.Lost, simnet.LostInBurst:
-					f.lost = true
-				case simnet.Delivered:
-					if f.arrived == 0 { // else it is the network's own copy
-						f.arrived = at - events[k].began
-						events[k].latency = min(events[k].latency, f.arrived)
-					}
-				}
-			}
+	return all[min(int(q*float64(len(all))), len(all)-1)], true
+}
+
+// teller notes the life of each event of a game, by the side that sends it.
+type teller struct {
+	sends  []time.Duration // of the events of a side, by number
+	events [2][]story
+	loads  [2]map[uint16]*load // by sequence
+	list   []ackbits.Event
+}
+
+// load is which events a datagram carries.
+type load struct {
+	events []int
+	copies []int // which of the copies of each
+}
+
+func newTeller(traffic scenario.Traffic) *teller {
+	t := &teller{loads: [2]map[uint16]*load{{}, {}}}
+	for tick := range int(traffic.Duration*time.Duration(traffic.TickRate)/time.Second) + 1 { // the tick at the end counts
+		for range traffic.Events(tick) {
+			t.sends = append(t.sends, time.Duration(tick)*time.Second/time.Duration(traffic.TickRate))
 		}
 	}
-	g.Play()
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.latency, b.latency) })
-	if len(events) == 0 {
-		return story{}
+	return t
+}
+
+func (t *teller) observe(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
+	h, _, err := ackbits.ParseHeader(datagram)
+	if err != nil {
+		return
 	}
-	return events[min(int(q*float64(len(events))), len(events)-1)].story
+	switch what {
+	case simnet.Sent:
+		t.sent(at, d, h, datagram)
+	case simnet.Delivered:
+		t.acknowledged(at, 1-d, h)
+		fallthrough
+	default:
+		t.ended(at, d, what, h)
+	}
+}
+
+func (t *teller) sent(at time.Duration, d simnet.Direction, h ackbits.Header, datagram []byte) {
+	c := new(load)
+	t.loads[d][h.Sequence] = c
+	t.list = scenario.Carried(t.list[:0], datagram)
+	for _, e := range t.list {
+		k := scenario.Number(e)
+		for len(t.events[d]) <= k {
+			t.events[d] = append(t.events[d], story{latency: never})
+		}
+		s := &t.events[d][k]
+		c.events, c.copies = append(c.events, k), append(c.copies, len(s.copies))
+		s.copies = append(s.copies, flight{sent: at - t.sends[k], bundled: h.Type == ackbits.TypeBundle})
+	}
+}
+
+// ended notes that a datagram arrived or was lost.
+func (t *teller) ended(at time.Duration, d simnet.Direction, what simnet.What, h ackbits.Header) {
+	c := t.loads[d][h.Sequence]
+	if c == nil {
+		return
+	}
+	for i, k := range c.events {
+		s := &t.events[d][k]
+		f := &s.copies[c.copies[i]]
+		switch {
+		case what != simnet.Delivered:
+			f.lost = f.arrived == 0
+		case f.arrived == 0: // else it is the network's own copy
+			f.arrived, f.lost = at-t.sends[k], false
+			s.latency = min(s.latency, f.arrived)
+		}
+	}
+}
+
+// acknowledged notes that a side learns which of its datagrams arrived.
+func (t *teller) acknowledged(at time.Duration, d simnet.Direction, h ackbits.Header) {
+	for n := range 65 {
+		c := t.loads[d][h.Ack-uint16(n)]
+		if c == nil || n > 0 && h.AckBits>>(n-1)&1 == 0 {
+			continue
+		}
+		for _, k := range c.events {
+			if s := &t.events[d][k]; s.known == 0 {
+				s.known = at - t.sends[k]
+			}
+		}
+	}
 }
 
 // spell is a time at which the links are worse.

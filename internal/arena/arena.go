@@ -1,33 +1,34 @@
-// Package arena keeps pieces of bytes of different lengths in one buffer, oldest
-// first.
+// Package arena holds byte slices of different lengths, called pieces, in one buffer.
+// When an arena grows or shrinks is its owner's decision; internal/trim has the rule.
 //
-// The rule: pieces are taken in order, each in one piece, and given back in the
-// same order. A piece that does not fit behind the newest one goes to the start of
-// the buffer, if there is room before the oldest; what is left at the end is unused
-// until the oldest has come past it. The buffer never grows by itself: the owner,
-// who knows which pieces are alive, makes a larger or smaller arena and puts them
-// there.
+// Each piece lies in the buffer without a break, and pieces are freed in the order in
+// which they were put in. A piece that does not fit behind the newest one goes to the
+// start of the buffer, if there is room before the oldest; the bytes left at the end
+// stay unused until the oldest piece has passed them. The buffer never grows by itself:
+// the owner, who knows which pieces are in use, makes a new arena and copies them.
 package arena
 
-// MinSize is the size of the first buffer: a few events of the usual size.
+// MinSize is the size of the first buffer in bytes: a few events of the usual size.
+// Smaller, and it would grow at once; larger, and sessions with few events hold memory
+// for nothing.
 const MinSize = 256
 
-// Arena is a ring of bytes. The zero value has no room. Its live bytes lie from
-// head to tail, or around the end of buf.
+// Arena is a ring of bytes. The bytes in use lie from head to tail; if tail is below
+// head, they go on at the start of buf. The zero value has no room.
 type Arena struct {
 	buf        []byte
 	head, tail int
 }
 
-// New returns an empty arena of so many bytes.
+// New returns an empty arena of size bytes.
 func New(size int) Arena { return Arena{buf: make([]byte, size)} }
 
-// Size returns how many bytes the buffer has.
+// Size returns the size of the buffer in bytes.
 func (a *Arena) Size() int { return len(a.buf) }
 
-// Put copies a piece. It is not ok, and nothing changed, if there is no room for it
-// in one piece. A tail that went around never catches up with head, so that equal
-// ends always mean an empty arena.
+// Put copies a piece into the arena and returns where it begins. If there is no room for
+// it, ok is false and nothing has changed. A tail below head never reaches head, so that
+// equal ends always mean an empty arena.
 func (a *Arena) Put(piece []byte) (start int, ok bool) {
 	n := len(piece)
 	switch {
@@ -47,21 +48,20 @@ func (a *Arena) Put(piece []byte) (start int, ok bool) {
 	return start, true
 }
 
-// Piece returns the n bytes from start on. They are the arena's and stay as they
-// are until they are given back and others take their place.
+// Piece returns the n bytes at start. They belong to the arena, and stay unchanged until
+// they are freed and overwritten by another piece.
 func (a *Arena) Piece(start uint32, n uint16) []byte {
 	end := start + uint32(n)
 	return a.buf[start:end:end]
 }
 
-// FreeBefore gives back all pieces older than the one at start.
+// FreeBefore frees all pieces older than the one at start.
 func (a *Arena) FreeBefore(start uint32) { a.head = int(start) }
 
-// FreeAll gives back all pieces.
+// FreeAll frees all pieces.
 func (a *Arena) FreeAll() { a.head, a.tail = 0, 0 }
 
-// Used returns how many bytes are taken, what was left at the end of the buffer
-// included.
+// Used returns how many bytes are in use, unused ones at the end of the buffer included.
 func (a *Arena) Used() int {
 	if a.tail < a.head {
 		return len(a.buf) - a.head + a.tail

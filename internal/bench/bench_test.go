@@ -48,9 +48,26 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, s := range subjects {
-		if !strings.Contains(text.String(), s.Name) {
-			t.Errorf("%s is not in the chart", s.Name)
+		if n := strings.Count(text.String(), title(s)); n < 2 {
+			t.Errorf("%s stands in the chart %d times, want once for CPU and once for memory", title(s), n)
 		}
+	}
+
+	// Drawn anew from the table it shows the same rows.
+	rows, err := barsOfTable(string(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != len(subjects) {
+		t.Fatalf("%d rows of %d are read from the table", len(rows), len(subjects))
+	}
+	for i, s := range subjects {
+		if r := rows[i]; r.name != title(s) || r.single <= 0 || r.stream <= 0 || r.idle <= 0 {
+			t.Errorf("row %d is read as %+v", i, r)
+		}
+	}
+	if err := redrawChart(out); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"image/color"
 	"math"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -15,106 +16,153 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/ackbits/ackbits/internal/figure"
 )
 
-var (
-	dark  = color.RGBA{R: 0x1f, G: 0x4e, B: 0x79, A: 0xff}
-	light = color.RGBA{R: 0x8f, G: 0xb8, B: 0xde, A: 0xff}
+// bar is a row of the table as the chart shows it, under the same name.
+type bar struct {
+	name                 string
+	single, stream, idle float64 // ns, ns, KiB
+}
+
+func barsOf(results []result) (all []bar) {
+	for _, r := range results {
+		all = append(all, bar{title(r.Subject), r.single.ns, r.stream.ns, r.idle.bytes / 1024})
+	}
+	return all
+}
+
+// barsOfTable reads a table that markdown wrote, so that the chart can be drawn anew
+// without measuring. The last row, the driver alone, is not in the chart.
+func barsOfTable(table string) (all []bar, err error) {
+	for line := range strings.Lines(table) {
+		columns := strings.Split(line, "|")
+		if len(columns) != 9 || strings.HasPrefix(strings.TrimSpace(columns[2]), "one in flight") || strings.HasPrefix(columns[1], "--") {
+			continue
+		}
+		b := bar{name: strings.TrimSpace(columns[1])}
+		for column, value := range map[int]*float64{2: &b.single, 4: &b.stream, 6: &b.idle} {
+			first, _, _ := strings.Cut(strings.TrimSpace(columns[column]), " ")
+			if *value, err = strconv.ParseFloat(first, 64); err != nil {
+				return nil, fmt.Errorf("%s: %w", b.name, err)
+			}
+		}
+		all = append(all, b)
+	}
+	if len(all) < 2 {
+		return nil, fmt.Errorf("no table of figures there")
+	}
+	return all[:len(all)-1], nil
+}
+
+const (
+	chartWidth = 430 // a phone shows it nearly unscaled
+	rowHeight  = 52
 )
 
 // chart draws the table: CPU on a logarithmic scale, memory on a linear one.
-func chart(results []result, path string) error {
+func chart(rows []bar, path string) error {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	plotter.DefaultFont = plot.DefaultFont
-	// The first row belongs at the top, and axes grow upwards.
-	rows := slices.Clone(results)
-	slices.Reverse(rows)
-	names := make([]string, len(rows))
+	rows = slices.Clone(rows)
+	slices.Reverse(rows) // the first row belongs at the top, and axes grow upwards
 	single, stream, idle := make(plotter.Values, len(rows)), make(plotter.Values, len(rows)), make(plotter.Values, len(rows))
 	for i, r := range rows {
-		names[i] = r.Name
-		single[i], stream[i], idle[i] = r.single.ns, r.stream.ns, r.idle.bytes/1024
+		single[i], stream[i], idle[i] = r.single, r.stream, r.idle
 	}
 
-	cpu := plot.New()
-	cpu.Title.Text = "CPU per delivered 64-byte message, both ends (ns, logarithmic)"
-	cpu.NominalY(names...)
+	cpu := newPlot("CPU ns per delivered message, logarithmic", rows)
 	cpu.X.Scale = logScale{}
 	cpu.X.Tick.Marker = plot.LogTicks{Prec: -1}
-	const width = 11
-	for _, group := range []struct {
-		name   string
-		values plotter.Values
-		color  color.Color
-		offset vg.Length
-	}{{"one in flight", single, dark, width / 2.}, {"ten a tick", stream, light, -width / 2.}} {
-		b, err := bars(cpu, group.values, width, group.offset, group.color, "%.0f")
-		if err != nil {
-			return err
-		}
-		cpu.Legend.Add(group.name, b)
+	if err := addBars(cpu, single, figure.Navy, 0, "%.0f one in flight"); err != nil {
+		return err
 	}
-	cpu.Legend.Top = true
-	cpu.Legend.Padding = 3
+	if err := addBars(cpu, stream, figure.Sky, -13, "%.0f ten a tick"); err != nil {
+		return err
+	}
+
 	low, high := limits(append(slices.Clone(single), stream...))
 	cpu.X.Min, cpu.X.Max = low, high*4 // room for the figures
 
-	memory := plot.New()
-	memory.Title.Text = "Heap of an idle connection, one end (KiB)"
-	memory.NominalY(names...)
-	if _, err := bars(memory, idle, 2*width, 0, dark, "%.1f"); err != nil {
+	memory := newPlot("Heap of an idle connection, one end, KiB", rows)
+	if err := addBars(memory, idle, figure.Navy, -3, "%.1f"); err != nil {
 		return err
 	}
-	memory.X.Min, memory.X.Max = 0, slices.Max(idle)*1.15
 
-	const w = 760
-	height := vg.Length(60 + 34*len(rows))
+	memory.X.Min, memory.X.Max = 0, slices.Max(idle)*1.2
 	for _, p := range []*plot.Plot{cpu, memory} {
-		p.Title.Padding = 6
-		p.Title.TextStyle.Font.Size = 13
-		p.Y.Tick.Length, p.Y.LineStyle.Width = 0, 0
 		p.Y.Min, p.Y.Max = -0.6, float64(len(rows))-0.4
 	}
-	canvas := vgsvg.New(w, 2*height)
+
+	height := vg.Length(60 + rowHeight*len(rows))
+	below := vg.Length(60 + 38*len(rows))
+	canvas := vgsvg.New(chartWidth, height+below)
 	all := draw.New(canvas)
-	tiles := draw.Tiles{Rows: 2, Cols: 1, PadX: 8, PadY: 14, PadTop: 8, PadBottom: 8, PadLeft: 8, PadRight: 8}
-	both := [][]*plot.Plot{{cpu}, {memory}}
-	for i, row := range plot.Align(both, tiles, all) {
-		both[i][0].Draw(row[0])
-	}
+	cpu.Draw(draw.Crop(all, 8, -12, below+8, -8))
+	memory.Draw(draw.Crop(all, 8, -12, 8, -height-8))
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return err
 	}
-	// Fonts of the same widths, for readers without that one.
-	fonts := bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return os.WriteFile(path, fonts, 0o644)
+	picture := figure.File(svg.Bytes(), "What a delivered message and an idle connection cost", "Bars of CPU time per delivered 64-byte message, one in flight and ten a tick, and of the heap of an idle connection, by library. table.md has the numbers.")
+	return os.WriteFile(path, picture, 0o644)
 }
 
-// bars adds horizontal bars, each with its figure.
-func bars(p *plot.Plot, values plotter.Values, width, offset vg.Length, c color.Color, format string) (*plotter.BarChart, error) {
-	b, err := plotter.NewBarChart(values, width)
-	if err != nil {
-		return nil, err
+// newPlot is one with a name above the place of each row's bars.
+func newPlot(title string, rows []bar) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil // figure draws the ground
+	p.Title.Text = title
+	p.Title.Padding = 6
+	p.Title.TextStyle.Font.Size, p.Title.TextStyle.Font.Weight = 14, 3 // bold
+	p.Title.TextStyle.Color = figure.Ink.Light
+	p.X.Tick.Label.Font.Size, p.X.Tick.Label.Color = 13, figure.Ink.Light
+	p.X.Color, p.X.Tick.Color = figure.Rule.Light, figure.Rule.Light
+	p.HideY()
+	p.Add(names(rows))
+	return p
+}
+
+// names writes each row's name above its bars, at the left.
+type names []bar
+
+func (n names) Plot(c draw.Canvas, p *plot.Plot) {
+	style := p.X.Tick.Label
+	style.XAlign, style.YAlign = text.XLeft, text.YBottom
+	_, y := p.Transforms(&c)
+	for i, r := range n {
+		c.FillText(style, vg.Point{X: c.Min.X, Y: y(float64(i)) + 8}, r.name)
 	}
-	b.Horizontal, b.Offset, b.Color = true, offset, c
+}
+
+// addBars adds horizontal bars, each with its figure.
+func addBars(p *plot.Plot, values plotter.Values, c figure.Color, offset vg.Length, format string) error {
+	b, err := plotter.NewBarChart(values, 10)
+	if err != nil {
+		return err
+	}
+	b.Horizontal, b.Offset, b.Color = true, offset, c.Light
 	b.LineStyle.Width = 0
 	labels := plotter.XYLabels{XYs: make(plotter.XYs, len(values)), Labels: make([]string, len(values))}
 	for i, v := range values {
 		labels.XYs[i] = plotter.XY{X: v, Y: float64(i)}
 		labels.Labels[i] = fmt.Sprintf(format, v)
+		if i < len(values)-1 {
+			labels.Labels[i], _, _ = strings.Cut(labels.Labels[i], " ") // the first says of what
+		}
 	}
 	l, err := plotter.NewLabels(labels)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	l.Offset = vg.Point{X: 3, Y: offset}
+	l.Offset = vg.Point{X: 4, Y: offset + 1}
 	for i := range l.TextStyle {
-		l.TextStyle[i].Font.Size = 9
+		l.TextStyle[i].Font.Size, l.TextStyle[i].Color = 12, figure.Ink.Light
 		l.TextStyle[i].YAlign = text.YCenter
 	}
 	p.Add(b, l)
-	return b, nil
+	return nil
 }
 
 // limits are powers of ten around the values.

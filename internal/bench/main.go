@@ -1,7 +1,7 @@
 // Command bench measures ackbits and its alternatives on the same work and
 // prints one table. It writes the table as Markdown and as an SVG chart too.
 //
-//	go -C internal/bench run [-tags enet] . [-rounds n] [-out dir] [-short]
+//	go -C internal/bench run [-tags enet] . [-rounds n] [-out dir] [-short] [-redraw]
 package main
 
 import (
@@ -19,7 +19,15 @@ func main() {
 	rounds := flag.Int("rounds", 7, "how often each subject is measured; the table has the medians")
 	out := flag.String("out", "results", "folder of table.md and chart.svg; empty: write nothing")
 	short := flag.Bool("short", false, "one brief round that only shows that everything works; writes nothing unless -out is given")
+	redraw := flag.Bool("redraw", false, "only draw chart.svg anew, from the table.md that is there")
 	flag.Parse()
+	if *redraw {
+		if err := redrawChart(*out); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	effort := effort{rounds: *rounds, cpu: 250 * time.Millisecond, idle: 200}
 	if *short {
 		effort.rounds, effort.cpu, effort.idle = 1, 10*time.Millisecond, 20
@@ -52,7 +60,19 @@ func run(subjects []peers.Subject, e effort, out string) error {
 	if err := os.WriteFile(filepath.Join(out, "table.md"), []byte(table), 0o644); err != nil {
 		return err
 	}
-	return chart(results[:len(results)-1], filepath.Join(out, "chart.svg"))
+	return chart(barsOf(results[:len(results)-1]), filepath.Join(out, "chart.svg"))
+}
+
+func redrawChart(dir string) error {
+	table, err := os.ReadFile(filepath.Join(dir, "table.md"))
+	if err != nil {
+		return err
+	}
+	rows, err := barsOfTable(string(table))
+	if err != nil {
+		return err
+	}
+	return chart(rows, filepath.Join(dir, "chart.svg"))
 }
 
 // command is the command line that made a table.

@@ -1,18 +1,19 @@
-// Package ring keeps the recent part of an endless numbered sequence.
+// Package ring holds the recent elements of a numbered sequence that never ends. When a
+// ring grows or shrinks is its owner's decision; internal/trim has the rule.
 package ring
 
 import "math/bits"
 
-// Ring is a slice that is indexed by an ever growing number. Its length is zero
-// or a power of two, and an element stays until one that is numbered higher by
-// the length takes its place. The owner knows which numbers are present.
+// Ring is a slice that is indexed by a number that only grows. Its length is zero or a
+// power of two. An element stays until its place is taken by the one whose number is
+// higher by the length. The owner knows which numbers are present.
 type Ring[T any] []T
 
 // At returns the place of a number. The ring must not be empty.
 func (r Ring[T]) At(number int64) *T { return &r[int(number)&(len(r)-1)] }
 
-// Resized returns a ring of length n that holds the elements first to end − 1
-// of this one. There may be at most n of them.
+// Resized returns a new ring of length n with the elements first … end − 1 of this one,
+// of which there may be at most n.
 func (r Ring[T]) Resized(n int, first, end int64) Ring[T] {
 	resized := make(Ring[T], n)
 	for k := first; k < end; k++ {

@@ -1,16 +1,17 @@
-// Package trim is the rule of how much memory a ring, list or arena keeps.
+// Package trim has the rule of how much memory a ring, list or arena keeps. The memory
+// itself is its owner's: trim only counts.
 //
-// Whatever grows does so when it must, by doubling. Every Period its owner asks
-// Peak.Room for how many elements there should be room, and gives back what is
-// beyond Length of that:
+// The owner doubles the memory when it is full. Once every Period it asks Peak.Room for
+// how many elements to keep room, and frees what is beyond Length of that:
 //
-//   - What was held at most in this period and the one before is always kept for,
-//     so that a load that comes and goes within seconds takes no memory anew.
+//   - Room is always kept for the most elements held in this period and the one before,
+//     so that a load that comes and goes within seconds allocates nothing.
 //   - While the session is busy, room beyond that is kept, too, but halves once a
-//     minute: so a link that loses a datagram in half a minute takes no memory anew
-//     for each loss. It is at most four times the need of the moment or a modest
-//     amount; what a burst took beyond goes after two periods.
-//   - When nothing but heartbeats flow, nothing beyond the need is kept.
+//     minute, so that on a link that loses a datagram every half minute the losses
+//     allocate nothing. It is at most four times the need of the moment, or a modest
+//     amount; what a burst took beyond that is freed after two periods.
+//   - While nothing but heartbeats are sent and received, nothing beyond the need is
+//     kept.
 package trim
 
 import (
@@ -19,39 +20,40 @@ import (
 	"github.com/ackbits/ackbits/internal/ring"
 )
 
-// Period is how often memory is given back, in nanoseconds; what was needed neither
-// in this period nor in the one before goes first. So a quiet session has given back
-// all of it within 10 s, if its heartbeats, which give the occasion, are no rarer than
-// three a second. Shorter would take the moments between a game's events for quiet;
-// longer would let a server keep its worst moment for longer.
+// Period is how often memory is freed, in nanoseconds. Memory that was needed neither in
+// this period nor in the one before goes first. So a quiet session has freed all of it
+// within 10 s, if it sends at least three heartbeats a second, since sending is the
+// occasion to trim. Shorter, and the pauses between a game's events count as quiet;
+// longer, and a server keeps the memory of its worst moment for longer.
 const Period = 3 * int64(time.Second)
 
-// The modest amounts that a busy session may keep room for are what a loss takes at a
-// game's usual rates. More would let every session keep its worst moments; less would
-// take memory anew for each of them.
+// The modest amounts that a busy session may keep: what a loss takes at a game's usual
+// rates. Larger, and every session keeps the memory of its worst moments; smaller, and
+// each loss allocates.
 const (
 	ModestElements = 64
 	ModestBytes    = 4096
 )
 
-// halving is after how many periods room that was not needed halves. Sooner would take
-// memory anew for losses that are a little rarer; later would let a session keep its
-// worst moments.
+// halving is after how many periods room that was not needed halves. Smaller, and losses
+// that are a little rarer allocate; larger, and a session keeps the memory of its worst
+// moments for longer.
 const halving = int32(time.Minute / time.Duration(Period))
 
-// Peak tells for how much there should be room, by what was held lately. The zero
+// Peak says how many elements to keep room for, by how many were held lately. The zero
 // value is ready to use. No session holds 2³¹ of anything.
 type Peak struct {
 	now, before int32 // the most in this period, and in the one before
-	kept        int32 // for how much there is room
-	age         int32 // periods since so much was held, or since it was halved
+	kept        int32 // for how many there is room
+	age         int32 // how many periods ago that many were held, or kept was halved
 }
 
 // Note notes that n are held now.
 func (p *Peak) Note(n int) { p.now = max(p.now, int32(n)) }
 
-// Room begins a new period, with held already there, and returns for how much there
-// should be room: the most of the last two, or what is kept beyond.
+// Room begins a new period, in which held elements are held so far, and returns for how
+// many there should be room: the most of the last two periods, or what is kept beyond.
+// modest is the modest amount; busy says that the session is not quiet.
 func (p *Peak) Room(held, modest int, busy bool) int {
 	most := max(p.now, p.before)
 	p.now, p.before = int32(held), p.now
@@ -69,9 +71,9 @@ func (p *Peak) Room(held, modest int, busy bool) int {
 	return int(p.kept)
 }
 
-// Length returns the length of a ring that has room for n elements: a power of two, for
-// twice as many and at least the floor, so that a load that varies a little does not
-// make it shrink and grow in turn. It is 0 for none.
+// Length returns the length of a ring with room for n elements, 0 if n is 0. It is a
+// power of two, for twice as many elements and at least floor, so that a load that
+// varies a little does not make the ring shrink and grow in turn.
 func Length(n, floor int) int {
 	if n == 0 {
 		return 0

@@ -22,6 +22,9 @@ var (
 	// address than its own. Whoever has seen a token can send them, so they have a
 	// rate of their own: a peer that moves needs a round trip's worth.
 	strayDatagrams = rate{40, 50 * time.Millisecond}
+	// probeReplies have one of their own, so that a peer that moves does not crowd
+	// out its own: there is a probe in 100 ms.
+	probeReplies = rate{10, 100 * time.Millisecond}
 	// peerEvents: chat is all that a client sends. Delivered events
 	// cannot be dropped, so who exceeds this is kicked.
 	peerEvents = rate{100, 50 * time.Millisecond}

@@ -17,6 +17,7 @@ type mailbox struct {
 	mu    sync.Mutex
 	batch *batch
 	wake  chan struct{} // holds a token while there may be something to take
+	rung  bool          // since the latest put; the reader's
 }
 
 // batch is what waits for a shard, in the order of arrival.
@@ -43,12 +44,13 @@ const (
 )
 
 func newMailbox() *mailbox {
-	return &mailbox{batch: new(batch), wake: make(chan struct{}, 1)}
+	return &mailbox{batch: new(batch), wake: make(chan struct{}, 1), rung: true}
 }
 
 // put adds an item and a copy of its datagram. It reports false if the box is
 // full.
 func (m *mailbox) put(it item, datagram []byte) bool {
+	m.rung = false
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.batch
@@ -61,8 +63,12 @@ func (m *mailbox) put(it item, datagram []byte) bool {
 	return true
 }
 
-// ring tells the shard that something waits.
+// ring tells the shard that something waits, if it does not know.
 func (m *mailbox) ring() {
+	if m.rung {
+		return
+	}
+	m.rung = true
 	select {
 	case m.wake <- struct{}{}:
 	default:

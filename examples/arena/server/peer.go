@@ -59,17 +59,18 @@ type peer struct {
 	config  ackbits.Config
 	route   atomic.Pointer[route]
 
-	own, strays bucket // datagrams from its address, and from others
+	own, strays, replies bucket // datagrams from its address, from others, replies to probes
 
-	session   *ackbits.Session
-	path      endpoint.Path
-	probing   netip.Addr // our address that the candidate of path was heard at
-	confirmed bool       // a datagram of the session opened
-	slot      int
-	diary     *ledger.Session // nil without a ledger
-	chat      bucket
-	events    bucket
-	kicked    string // why it was kicked
+	session    *ackbits.Session
+	path       endpoint.Path
+	probing    netip.Addr // our address that the candidate of path was heard at
+	confirmed  bool       // a datagram of the session opened
+	unanswered int        // datagrams taken in since the latest flush
+	slot       int
+	diary      *ledger.Session // nil without a ledger
+	chat       bucket
+	events     bucket
+	kicked     string // why it was kicked
 
 	held     game.Buttons
 	activeAt time.Time // when it last pressed something else, or chatted
@@ -99,8 +100,11 @@ func newPeer(a *endpoint.Admission, name string, room *room, to *route) *peer {
 
 // admits reports whether one more datagram may go to the session. The reader
 // asks.
-func (p *peer) admits(from netip.AddrPort, now time.Time) bool {
-	if from == p.route.Load().to {
+func (p *peer) admits(kind itemKind, from netip.AddrPort, now time.Time) bool {
+	switch {
+	case kind == probeReply:
+		return p.replies.take(now, probeReplies)
+	case from == p.route.Load().to:
 		return p.own.take(now, peerDatagrams)
 	}
 	return p.strays.take(now, strayDatagrams)

@@ -52,6 +52,7 @@ func (d *door) stats() endpoint.Stats {
 func (s *Server) read() {
 	messages := s.socket.messages()
 	answers := newOutbox(s.socket, &s.counters)
+	var complained time.Time
 	for {
 		before := time.Now()
 		n, err := s.socket.read(messages)
@@ -59,7 +60,10 @@ func (s *Server) read() {
 			return
 		}
 		if err != nil {
-			s.log.Warn("reading", "err", err)
+			if before.Sub(complained) > time.Minute {
+				s.log.Warn("reading", "err", err)
+				complained = before
+			}
 			time.Sleep(10 * time.Millisecond) // whatever it is, do not spin
 			continue
 		}
@@ -114,7 +118,7 @@ func (s *Server) deliver(token uint64, a arrival, kind itemKind, now time.Time) 
 	switch {
 	case p == nil:
 		s.counters.Foreign.Add(1)
-	case !p.admits(a.from, now):
+	case !p.admits(kind, a.from, now):
 		s.counters.Throttled.Add(1)
 	case !p.room.shard.mail.put(item{peer: p, from: a.from, at: a.at, kind: kind}, a.datagram):
 		s.counters.Overrun.Add(1)

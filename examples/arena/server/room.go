@@ -121,15 +121,6 @@ func (r *room) say(p *peer, e proto.Event, now time.Time) {
 	r.tellAll(proto.Event{Kind: proto.Said, At: e.At, Slot: uint8(p.slot), Text: e.Text})
 }
 
-// kickIdle kicks players who have pressed nothing for so long.
-func (r *room) kickIdle(now time.Time, after time.Duration) {
-	for _, p := range r.seats {
-		if p != nil && now.Sub(p.activeAt) >= after {
-			r.kick(p, now, fmt.Sprintf("you did nothing for %v", now.Sub(p.activeAt).Round(time.Second)))
-		}
-	}
-}
-
 // step moves the world and tells everybody what happened.
 func (r *room) step(now time.Time) {
 	for _, h := range r.world.Step() {

@@ -186,7 +186,11 @@ func TestPause(t *testing.T) {
 	s.emptied.Store(int64(10*time.Second + 20*time.Millisecond))
 	require.True(t, sh.awake(at(10*time.Second+33*time.Millisecond)))
 
+	idle := &peer{activeAt: at(10 * time.Second)}
+	sh.rooms = []*room{newRoom(sh, 1)}
+	sh.rooms[0].seats[3] = idle
 	require.False(t, sh.awake(at(20*time.Second)))
+	require.WithinDuration(t, at(20*time.Second), idle.activeAt, 50*time.Millisecond, "nobody was idle while we slept")
 	for d := 20 * time.Second; d < 21*time.Second; d += 50 * time.Millisecond {
 		require.False(t, sh.awake(at(d)))
 	}
@@ -202,16 +206,17 @@ func TestRates(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	strays := 0
 	for range 10_000 {
-		if p.admits(other, now) {
+		if p.admits(sessionDatagram, other, now) {
 			strays++
 		}
 	}
 	require.Equal(t, strayDatagrams.burst, strays)
+	require.True(t, p.admits(probeReply, other, now), "a reply gets through")
 	for range 5 * game.TickRate { // of five seconds, all at once
-		require.True(t, p.admits(own, now))
+		require.True(t, p.admits(sessionDatagram, own, now))
 	}
 	for range 10 * game.TickRate {
 		now = now.Add(time.Second / game.TickRate)
-		require.True(t, p.admits(own, now))
+		require.True(t, p.admits(sessionDatagram, own, now))
 	}
 }

@@ -268,6 +268,42 @@ func TestIdle(t *testing.T) {
 	require.NoError(t, busy.Client.Err())
 }
 
+// Idle players of a network that has few seats left go early, too, so that they do
+// not keep their neighbours out.
+func TestIdleInACrowdedNetwork(t *testing.T) {
+	t.Parallel()
+	s := start(t, server.Config{Limits: server.Limits{Rooms: 1, RoomSize: 32, PerAddress: 8, PerNetwork: 2}, Idle: 6 * time.Second})
+	join(t, s, "127.1.0.1")
+	require.Equal(t, 1, s.Players())
+	idle := []*hostile.Peer{join(t, s, "127.0.0.1"), join(t, s, "127.0.0.2")}
+	require.ErrorContains(t, dial(t, s, "127.0.0.3").Join(), "too many players from this network")
+	for began := time.Now(); s.Players() > 2 && time.Since(began) < 4*time.Second; {
+		for _, p := range idle {
+			p.Run(10 * time.Millisecond)
+		}
+	}
+	require.Less(t, s.Players(), 3)
+	require.NoError(t, join(t, s, "127.0.0.3").Client.Err())
+}
+
+// A burst, as after a pause of the network, does not overrun the acknowledgements.
+func TestBurstIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	s := start(t, roomy)
+	p := join(t, s, "127.0.0.1")
+	require.NoError(t, p.Run(100*time.Millisecond))
+	for range 300 {
+		p.Input(1)
+	}
+	for range 150 { // until the server's counters are up to date
+		p.Input(1)
+		require.NoError(t, p.Run(10*time.Millisecond))
+	}
+	sum := s.Sum()
+	require.Greater(t, sum.Sessions.DatagramsReceived, uint64(300))
+	require.Zero(t, sum.Sessions.AcksOutrun)
+}
+
 // Who sends nothing is soon sent nothing but heartbeats, though it has joined.
 func TestSilentPeer(t *testing.T) {
 	t.Parallel()

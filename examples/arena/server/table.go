@@ -97,5 +97,11 @@ func (t *table) size() int {
 	return len(t.peers)
 }
 
-// crowded reports whether so many seats are taken that idle players go early.
-func (t *table) crowded() bool { return 4*t.size() >= 3*t.limits.seats() }
+// crowded reports whether so many seats are taken, in all or by the network of a
+// player, that idle players go early.
+func (t *table) crowded(network netip.Prefix) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return 4*len(t.peers) >= 3*t.limits.seats() ||
+		t.limits.PerNetwork > 0 && 4*t.networks[network] >= 3*t.limits.PerNetwork
+}
