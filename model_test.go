@@ -599,7 +599,12 @@ func (m *model) datagram(t Type, payload []byte) (out []byte, err error) {
 	}
 	m.asOf = m.now
 	limit := min(m.maxPayload()-len(payload)-1, 1182)
-	if i, ok := m.next(); ok && m.cfg.Bundle && t > 2 && 1+4+len(m.events[i].data) <= limit && !m.solo(i) {
+	carries := m.cfg.Bundle && t > 2 // else nobody looks which events are due
+	if carries {
+		i, ok := m.next()
+		carries = ok && 1+4+len(m.events[i].data) <= limit && !m.solo(i)
+	}
+	if carries {
 		out = append(m.number(8, t), byte(t))
 		out = append(out, m.list(limit, true)...)
 	} else {
