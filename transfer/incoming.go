@@ -74,6 +74,7 @@ func (in *Incoming) hash(buf []byte) (more bool) {
 	}
 	if err := in.digest.step(in.sink, end, buf); err != nil {
 		in.finish(kindDecline, err, text(err))
+		in.have = have{} // it may not be there
 		return false
 	}
 	if in.digest.at < in.offer.Size {
@@ -83,6 +84,7 @@ func (in *Incoming) hash(buf []byte) (more bool) {
 		in.finish(kindDone, io.EOF, []byte{resultGood})
 	} else {
 		in.finish(kindDone, ErrDigest, []byte{resultDiffer})
+		in.have = have{} // nobody knows which of it is wrong
 	}
 	return false
 }
@@ -137,4 +139,13 @@ func (in *Incoming) Cancel() {
 // already. They tell nothing of other files: with another digest or size, the
 // transfer starts anew. What they say must be in the Sink: see that it is on the
 // disk before they are.
-func (in *Incoming) Have() []byte { return in.have.appendHave(nil, &in.offer) }
+//
+// They are empty if nothing is stored, and after an end by ErrDigest or by a Sink that
+// could not be read again: which bytes are wrong is not known, so the next attempt
+// transfers all of them. Replace what was kept then, too.
+func (in *Incoming) Have() []byte {
+	if in.have.count == 0 {
+		return nil
+	}
+	return in.have.appendHave(nil, &in.offer)
+}

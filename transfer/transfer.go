@@ -29,7 +29,8 @@ type Config struct {
 	Accept func(Offer) (Sink, error)
 	// Resume returns what Incoming.Have said over an earlier session of the file
 	// that is offered and was just accepted, whose Sink has those bytes; nil: of
-	// none. Called after Accept.
+	// none. Called after Accept. If the Sink has other bytes than that says, the
+	// transfer ends with ErrDigest, and Have is empty from then on.
 	Resume func(Offer) []byte
 }
 

@@ -347,6 +347,42 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// After an attempt with wrong bytes, or over a Sink that lost them, the next one starts
+// anew: what Have says does not repeat the failure.
+func TestWhatFailedIsNotResumed(t *testing.T) {
+	file := content(9, 50_000)
+	wrong := slices.Clone(file)
+	wrong[100] ^= 1
+	for name, broken := range map[string][]byte{"other bytes": wrong, "shorter": file[:20_000]} {
+		var all have
+		offer := offerOf(0, file)
+		for u := range offer.units() {
+			all.add(u)
+		}
+		sink, kept := &memory{data: slices.Clone(broken)}, all.appendHave(nil, &offer)
+		for try := range 2 {
+			g := &game{
+				seed: 1, up: bad, down: bad,
+				accept: func(*peer, Offer) (Sink, error) { return sink, nil },
+				resume: func(*peer, Offer) []byte { return kept },
+			}
+			g.start(t)
+			o := sendFile(t, g.b, file)
+			require.True(t, g.run(time.Minute, o), name)
+			for in := range g.a.transfers.Incoming() {
+				kept = in.Have()
+			}
+			if try == 0 {
+				require.NotEqual(t, io.EOF, o.Err(), name)
+				require.Empty(t, kept, name)
+			} else {
+				require.Equal(t, io.EOF, o.Err(), name)
+				require.Equal(t, file, sink.data, name)
+			}
+		}
+	}
+}
+
 func TestWhatIsNotOfThisFileIsNotResumed(t *testing.T) {
 	offer := Offer{Size: 100 * unit, Digest: [32]byte{1}}
 	var h have
