@@ -19,7 +19,7 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 		}
 		if t.answers >= deafAnswers && !t.outcomes {
 			for _, o := range t.outgoing {
-				o.fail(ErrOutcomes)
+				o.fail(ErrOutcomes, ErrOutcomes.Error())
 			}
 		}
 		t.hash(until)
@@ -75,7 +75,7 @@ func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 		p := appendChunk(t.payload[:0], ask, o.offer.ID, uint16(serial), r.from)
 		p = p[:len(p)+int(n)]
 		if err := readFull(o.source, p[chunkHeader:], r.from*unit); err != nil {
-			o.fail(err)
+			o.fail(err, sourceFailed)
 			return t.appendDue(dst, now)
 		}
 		out, number, ok := t.datagram(dst, p)

@@ -13,7 +13,8 @@ var (
 	// ErrDigest: what the receiver stored has another SHA-256 than the offer says.
 	ErrDigest = errors.New("transfer: wrong digest")
 	// ErrCancelled: Cancel was called at either end, or the source or the Sink of
-	// the peer failed; the error says the peer's reason.
+	// the peer failed; the error says the peer's reason, which does not tell what the
+	// source or the Sink said.
 	ErrCancelled = errors.New("transfer: cancelled")
 	// ErrRefused: the receiver's Accept refused the offer; the error says why.
 	ErrRefused = errors.New("transfer: refused")
@@ -53,7 +54,13 @@ func withReason(kind error, reason []byte) error {
 	return &reasonError{kind, strings.ToValidUTF8(string(reason), "\uFFFD")}
 }
 
-// text returns the words for an error, as many as fit.
+// What the peer hears of errors that are not ours: their own words may name paths.
+const (
+	sinkFailed   = "the sink failed"
+	sourceFailed = "the source failed"
+)
+
+// text returns the words of an error of Accept, as many as fit.
 func text(err error) []byte {
 	s := err.Error()
 	return []byte(strings.ToValidUTF8(s[:min(len(s), maxText)], ""))

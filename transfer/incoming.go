@@ -5,6 +5,7 @@ import "io"
 // Sink is where an incoming file goes; an *os.File is one. What was written is
 // read again to be checked. WriteAt is called with whole units of 512 bytes, two at most,
 // but at the end of the file, in any order, each offset once. It must not keep the bytes.
+// The errors of a Sink stay here, in Err; the peer only hears that it failed.
 type Sink interface {
 	io.ReaderAt
 	io.WriterAt
@@ -43,7 +44,7 @@ func (in *Incoming) store(m *message) error {
 		from := (u - m.unit) * unit
 		n := in.offer.bytes(r)
 		if err := writeFull(in.sink, m.data[from:from+n], u*unit); err != nil {
-			in.finish(kindDecline, err, text(err))
+			in.finish(kindDecline, err, []byte(sinkFailed))
 			return err
 		}
 		for ; u < r.to; u++ {
@@ -73,7 +74,7 @@ func (in *Incoming) hash(buf []byte) (more bool) {
 		return false
 	}
 	if err := in.digest.step(in.sink, end, buf); err != nil {
-		in.finish(kindDecline, err, text(err))
+		in.finish(kindDecline, err, []byte(sinkFailed))
 		in.have = have{} // it may not be there
 		return false
 	}
@@ -129,7 +130,7 @@ func (in *Incoming) Err() error { return in.reason() }
 // Cancel ends the transfer at both sides; one that has ended stays as it is.
 func (in *Incoming) Cancel() {
 	if in.err == nil {
-		in.finish(kindDecline, ErrCancelled, text(ErrCancelled))
+		in.finish(kindDecline, ErrCancelled, []byte(ErrCancelled.Error()))
 	}
 }
 

@@ -23,7 +23,7 @@ func (o *Outgoing) begin(buf []byte) (more bool) {
 	}
 	if !o.hashed {
 		if err := o.digest.step(o.source, o.offer.Size, buf); err != nil {
-			o.fail(err)
+			o.fail(err, sourceFailed)
 			return false
 		}
 		if o.digest.at < o.offer.Size {
@@ -140,14 +140,15 @@ func (o *Outgoing) end(reason error) {
 	o.skip, o.again, o.source, o.digest = nil, nil, nil, digest{}
 }
 
-// fail ends the transfer from this side; one that has ended stays as it is.
-func (o *Outgoing) fail(reason error) {
+// fail ends the transfer from this side, and tells the peer why; one that has ended
+// stays as it is.
+func (o *Outgoing) fail(reason error, told string) {
 	if o.err != nil {
 		return
 	}
 	o.end(reason)
 	if o.offered {
-		o.say(kindStop, text(reason))
+		o.say(kindStop, []byte(told))
 	}
 }
 
@@ -168,4 +169,4 @@ func (o *Outgoing) Err() error { return o.reason() }
 func (o *Outgoing) Offer() Offer { return o.offer }
 
 // Cancel ends the transfer at both sides; one that has ended stays as it is.
-func (o *Outgoing) Cancel() { o.fail(ErrCancelled) }
+func (o *Outgoing) Cancel() { o.fail(ErrCancelled, ErrCancelled.Error()) }

@@ -23,7 +23,8 @@ type Config struct {
 	// all headers; 0: what the link has to spare.
 	MaxRate int
 	// Accept is asked where an incoming file goes. An error refuses it, and its text
-	// is the reason that the sender gets, cut to 255 bytes; nil refuses everything.
+	// is the reason that the sender gets, cut to 255 bytes: return words that are meant
+	// for the peer, not an error of os, which names a path. nil refuses everything.
 	// It is called from Receive, so it must not call the session. The Offer is the
 	// peer's word: look at Size before granting it, and do not take Name for a path.
 	Accept func(Offer) (Sink, error)
@@ -105,7 +106,8 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 
 // Send offers a file to the peer: a name of up to 255 bytes, which is copied, and
 // size bytes of source, which must not change until the transfer has ended. They
-// are read once to be hashed, in steps by Due, then as they are sent.
+// are read once to be hashed, in steps by Due, then as they are sent. An error of source
+// ends the transfer and stays here, in Err; the peer only hears that it failed.
 func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing, error) {
 	o, err := t.add(name, source, size)
 	if err != nil {

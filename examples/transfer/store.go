@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"log"
 	"os"
 	"time"
 
@@ -25,9 +26,12 @@ func (s *store) open(transfer.Offer) (sink transfer.Sink, err error) {
 	if s.file != nil {
 		return nil, errors.New("one file is enough")
 	}
-	s.file, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666)
 	s.saved = time.Now()
-	return s.file, err
+	if s.file, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+		log.Print(err)
+		return nil, errors.New("the file cannot be stored") // paths are not for the peer
+	}
+	return s.file, nil
 }
 
 // have is the Resume of the transfers, which find out whether it is of this file.
