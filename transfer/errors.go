@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ackbits/ackbits"
 )
 
-// Reasons for the end of a transfer, see the methods Err.
+// Reasons for the end of a transfer, see the methods Err. Words of the peer in them are
+// printable UTF-8 of up to 255 bytes, and as little to be trusted as the peer.
 var (
 	// ErrDigest: what the receiver stored has another SHA-256 than the offer says.
 	ErrDigest = errors.New("transfer: wrong digest")
@@ -49,9 +52,16 @@ type reasonError struct {
 func (e *reasonError) Error() string { return e.kind.Error() + ": " + e.reason }
 func (e *reasonError) Unwrap() error { return e.kind }
 
-// withReason returns kind with what the peer said, made printable.
+// withReason returns kind with what the peer said, up to maxText bytes. Whatever does
+// not print is a question mark: a log or a terminal would obey it, or show another order.
 func withReason(kind error, reason []byte) error {
-	return &reasonError{kind, strings.ToValidUTF8(string(reason), "\uFFFD")}
+	printable := strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, string(reason[:min(len(reason), maxText)]))
+	return &reasonError{kind, printable}
 }
 
 // What the peer hears of errors that are not ours: their own words may name paths.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +143,33 @@ func heap() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// What the peer gives as a reason may be logged, or shown on a terminal.
+func TestHostileReasons(t *testing.T) {
+	long := strings.Repeat("\x00\xff", 127)
+	for said, want := range map[string]string{
+		"no room, só sorry":         "no room, só sorry",
+		"\x1b[2J\a\n\u009b3J":       "?[2J???3J",
+		"a\u202eb\u2028\xffc\uFFFD": "a?b??c?",
+		long:                        strings.Repeat("?", len(long)),
+	} {
+		for k, kind := range map[kind]error{kindRefuse: ErrRefused, kindDecline: ErrCancelled} {
+			b := newBench(t)
+			o, err := b.Send(nil, bytes.NewReader(nil), 0)
+			require.NoError(t, err)
+			b.said()
+			require.NoError(t, b.Receive(append(appendHead(nil, k, 0), said...)))
+			require.ErrorIs(t, o.Err(), kind)
+			require.Equal(t, kind.Error()+": "+want, o.Err().Error())
+		}
+		b, offer := newBench(t), offerOf(0, []byte("file"))
+		require.NoError(t, b.Receive(offer.append(nil)))
+		require.NoError(t, b.Receive(append(appendHead(nil, kindStop, 0), said...)))
+		for in := range b.Incoming() {
+			require.Equal(t, ErrCancelled.Error()+": "+want, in.Err().Error())
+		}
+	}
 }
 
 // As many offers as there are ids make no more transfers than may be remembered, and

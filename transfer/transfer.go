@@ -26,7 +26,8 @@ type Config struct {
 	// is the reason that the sender gets, cut to 255 bytes: return words that are meant
 	// for the peer, not an error of os, which names a path. nil refuses everything.
 	// It is called from Receive, so it must not call the session. The Offer is the
-	// peer's word: look at Size before granting it, and do not take Name for a path.
+	// peer's word: look at Size before granting it, and do not take Name for a path, nor
+	// print it unquoted.
 	Accept func(Offer) (Sink, error)
 	// Resume returns what Incoming.Have said over an earlier session of the file
 	// that is offered and was just accepted, whose Sink has those bytes; nil: of
