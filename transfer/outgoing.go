@@ -31,6 +31,9 @@ func (o *Outgoing) begin(buf []byte) (more bool) {
 		}
 		o.offer.Digest, o.hashed, o.digest = o.digest.sum(), true, digest{}
 	}
+	if !o.t.mayOffer() {
+		return false // until tidy forgets another
+	}
 	o.offer.ID, o.offered = o.t.nextID, true
 	o.t.nextID++
 	o.say(kindOffer, nil)

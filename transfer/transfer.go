@@ -38,8 +38,12 @@ type Config struct {
 
 const (
 	// maxActive is how many files are on their way at once in a direction; further
-	// ones wait. It must stay below 64, the reach of the receiver's memory of ids.
+	// ones wait.
 	maxActive = 16
+	// idReach is how many ids in a row may have transfers that run: the reach of the
+	// receiver's memory of offers (ids). An offer that comes later than that would be
+	// taken for one that was heard.
+	idReach = 64
 	// maxIncoming bounds what a peer can have remembered: incoming files, and ended
 	// ones that it or the application has not heard of yet. An offer beyond it is
 	// not acknowledged and comes again.
@@ -109,6 +113,9 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 // size bytes of source, which must not change until the transfer has ended. They
 // are read once to be hashed, in steps by Due, then as they are sent. An error of source
 // ends the transfer and stays here, in Err; the peer only hears that it failed.
+//
+// Sixteen files are on their way at once, and none is offered as long as one runs that
+// was offered 64 files before it: the others wait.
 func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing, error) {
 	o, err := t.add(name, source, size)
 	if err != nil {
@@ -176,15 +183,12 @@ func (t *Transfers) Receive(payload []byte) error {
 		}
 		return nil
 	}
-	if m.kind == kindStop {
+	if in := t.running(m.id); in != nil {
+		err = in.receive(&m)
+	} else if m.kind == kindStop {
 		t.ids.Receive(m.id) // an offer that comes later is void
-	} else if a := t.ids.Classify(m.id); a != ackbits.Duplicate && a != ackbits.Stale {
+	} else if !t.heard(m.id) {
 		return ErrMessage // never offered
-	}
-	for _, in := range t.incoming {
-		if in.offer.ID == m.id {
-			err = in.receive(&m)
-		}
 	}
 	if err == nil && m.kind == kindAsk {
 		t.answer = answer{true, m.serial, uint32(now / 1000)}
@@ -192,9 +196,32 @@ func (t *Transfers) Receive(payload []byte) error {
 	return err
 }
 
+// mayOffer reports whether the next id is in reach of all that run (P-14.2.1).
+func (t *Transfers) mayOffer() bool {
+	return !slices.ContainsFunc(t.outgoing, func(o *Outgoing) bool {
+		return o.offered && t.nextID-o.offer.ID >= idReach
+	})
+}
+
+// running returns the incoming file of an id that its sender may still speak of.
+func (t *Transfers) running(id uint16) *Incoming {
+	for _, in := range t.incoming {
+		if in.offer.ID == id && !in.over() {
+			return in
+		}
+	}
+	return nil
+}
+
+// heard reports whether an offer with this id came before, or would be too old.
+func (t *Transfers) heard(id uint16) bool {
+	a := t.ids.Classify(id)
+	return a == ackbits.Duplicate || a == ackbits.Stale
+}
+
 // offered takes in an offer. One that comes again is one (P-14.2.1).
 func (t *Transfers) offered(offer *Offer) error {
-	if a := t.ids.Classify(offer.ID); a == ackbits.Duplicate || a == ackbits.Stale {
+	if t.running(offer.ID) != nil || t.heard(offer.ID) {
 		return nil
 	}
 	if len(t.incoming) >= maxIncoming {
