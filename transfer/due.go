@@ -147,7 +147,8 @@ func (t *Transfers) words() iter.Seq[*transfer] {
 	}
 }
 
-// hash does one step of hashing for each file that has something to hash.
+// hash hashes some bytes of the files that have something to hash. Another one is the
+// first each time, so that all get on. What is hashed is offered, in the order of the calls.
 func (t *Transfers) hash(now int64) {
 	if now < t.hashAt {
 		return
@@ -156,15 +157,19 @@ func (t *Transfers) hash(now int64) {
 		t.buf = make([]byte, hashBuffer)
 	}
 	more := false
-	for i, o := range t.outgoing {
-		if i < maxActive && o.begin(t.buf) {
-			more = true
+	h := hashing{hashStep, t.buf}
+	out := min(len(t.outgoing), maxActive)
+	n := out + len(t.incoming)
+	t.hashTurn = (t.hashTurn + 1) % max(n, 1)
+	for i := range n {
+		if i = (t.hashTurn + i) % n; i < out {
+			more = t.outgoing[i].hash(&h) || more
+		} else {
+			more = t.incoming[i-out].hash(&h) || more
 		}
 	}
-	for _, in := range t.incoming {
-		if in.hash(t.buf) {
-			more = true
-		}
+	for _, o := range t.outgoing[:out] {
+		o.begin()
 	}
 	t.hashing, t.hashAt = more, now
 	if more {

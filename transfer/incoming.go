@@ -65,7 +65,7 @@ func writeFull(sink Sink, b []byte, at int64) error {
 
 // hash hashes on, and reports whether there is more to do at once. The file is done
 // when its digest is right (P-14.2.5).
-func (in *Incoming) hash(buf []byte) (more bool) {
+func (in *Incoming) hash(h *hashing) (more bool) {
 	if in.err != nil {
 		return false
 	}
@@ -73,7 +73,7 @@ func (in *Incoming) hash(buf []byte) (more bool) {
 	if end < in.offer.Size && end-in.digest.at < hashBatch {
 		return false
 	}
-	if err := in.digest.step(in.sink, end, buf); err != nil {
+	if err := in.digest.step(in.sink, end, h); err != nil {
 		in.finish(kindDecline, err, []byte(sinkFailed))
 		in.have = have{} // it may not be there
 		return false

@@ -76,10 +76,11 @@ type Transfers struct {
 	outcomes bool // one was handed in
 	answers  int  // that came before that
 
-	hashing bool  // there is something to hash
-	hashAt  int64 // not before
-	buf     []byte
-	payload []byte
+	hashing  bool  // there is something to hash
+	hashAt   int64 // not before
+	hashTurn int   // the file that is hashed first, of those on their way
+	buf      []byte
+	payload  []byte
 }
 
 // answer is what an ask calls for (P-14.2.4).

@@ -222,6 +222,56 @@ func TestASourceThatFailsEndsTheTransfer(t *testing.T) {
 	}
 }
 
+// counted is a file of zeros that counts what is read of it.
+type counted struct {
+	zeros
+	read *int
+	own  int
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	*c.read += len(p)
+	c.own += len(p)
+	return c.zeros.ReadAt(p, off)
+}
+
+// Due hashes so many bytes at most, however many files wait, and all of them get on.
+func TestHashingIsBoundedForAllFilesTogether(t *testing.T) {
+	const size, files = 4 << 20, maxActive
+	b := newBench(t)
+	read := 0
+	var all []*counted
+	source := func() *counted {
+		all = append(all, &counted{zeros: zeros{size}, read: &read})
+		return all[len(all)-1]
+	}
+	b.cfg.Accept = func(Offer) (Sink, error) { return source(), nil }
+	b.cfg.Resume = func(o Offer) []byte { // the Sink has everything
+		return appendRun((&have{}).appendHave(nil, &o), 0, run{0, o.units()})
+	}
+	for id := range files {
+		_, err := b.Send(nil, source(), size)
+		require.NoError(t, err)
+		offer := Offer{ID: uint16(id), Size: size}
+		require.NoError(t, b.Receive(offer.append(nil)))
+	}
+	calls := 0
+	for total := 0; total < 2*files*size; calls++ {
+		read = 0
+		b.said()
+		require.Positive(t, read, "call %d", calls)
+		require.LessOrEqual(t, read, hashStep)
+		total += read
+		if calls == 2*files-1 {
+			for _, c := range all {
+				require.Positive(t, c.own, "one of the files waits for the others")
+			}
+		}
+		b.clock.Advance(time.Duration(hashPause))
+	}
+	require.LessOrEqual(t, calls, 2*files*size/hashStep+1)
+}
+
 // P-14.2.5.
 func TestBytesThatChangeAreFound(t *testing.T) {
 	g := &game{seed: 1, up: bad, down: bad}
