@@ -47,7 +47,7 @@ func (d *digest) step(file io.ReaderAt, end int64, h *hashing) error {
 	return nil
 }
 
-func (d *digest) sum() (sum [digestSize]byte) {
+func (d *digest) sum() (sum [sha256.Size]byte) {
 	d.hash.Sum(sum[:0])
 	return sum
 }

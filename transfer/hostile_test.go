@@ -117,7 +117,7 @@ func TestHostileOffers(t *testing.T) {
 		require.Equal(t, ErrMessage, b.Receive(payload))
 	}
 	long := offer.append(nil)
-	long[3+8+digestSize] = 255
+	long[3+8+sha256.Size] = 255
 	long[offerSize-1] = 1
 	require.Equal(t, ErrMessage, b.Receive(long), "something behind the name")
 	require.Equal(t, ErrMessage, b.Receive(append(offer.append(nil), 0)))

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"crypto/sha256"
 	"io"
 	"iter"
 	"slices"
@@ -128,7 +129,7 @@ func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing
 
 // SendDigest is Send with the SHA-256 of the source, for those who send one file to
 // many.
-func (t *Transfers) SendDigest(name []byte, source io.ReaderAt, size int64, digest [digestSize]byte) (*Outgoing, error) {
+func (t *Transfers) SendDigest(name []byte, source io.ReaderAt, size int64, digest [sha256.Size]byte) (*Outgoing, error) {
 	o, err := t.add(name, source, size)
 	if err != nil {
 		return nil, err
