@@ -17,7 +17,7 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 		if t.ended() != nil {
 			return
 		}
-		if t.answers >= deafAnswers && !t.outcomes {
+		if t.answers >= deafAnswers && (!t.outcomes || until-t.deafAt >= deafTime) {
 			for _, o := range t.outgoing {
 				o.fail(ErrOutcomes, ErrOutcomes.Error())
 			}

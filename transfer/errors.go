@@ -23,8 +23,9 @@ var (
 	ErrRefused = errors.New("transfer: refused")
 )
 
-// ErrOutcomes: the receiver answers, and no outcome of a chunk was handed to
-// Transfers.Outcome. The session needs Config.Outcomes, and whoever fetches its
+// ErrOutcomes: the receiver answers, and no outcome was handed to Transfers.Outcome,
+// either never or for some seconds. Those that are missing now and then cost repeats
+// only. The session needs Config.Outcomes, and whoever fetches its
 // outcomes must hand all of them in.
 var ErrOutcomes = errors.New("transfer: no outcomes of the session were handed in")
 

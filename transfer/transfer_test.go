@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -474,6 +475,59 @@ func TestOutcomesThatNobodyHandsIn(t *testing.T) {
 	for in := range g.a.transfers.Incoming() {
 		require.ErrorIs(t, in.Err(), ErrCancelled)
 	}
+}
+
+// Outcomes that the session's queue dropped cost repeats, and no more. If they stop for
+// good, that is said.
+func TestOutcomesThatAreMissing(t *testing.T) {
+	for _, lossless := range []bool{true, false} {
+		link := simnet.Config{Delay: 20 * ms, Rate: 250_000, Overhead: simnet.UDPOverIPv4}
+		if !lossless {
+			link.Loss = 0.02
+		}
+		for _, dropped := range []float64{0.05, 0.5, 1} {
+			g := &game{seed: 3, up: link, down: link}
+			g.start(t)
+			rng := rand.New(rand.NewPCG(3, 4))
+			g.b.drop = func() bool { return g.pair.Now() > 300*ms && rng.Float64() < dropped }
+			o := sendFile(t, g.b, content(1, 300<<10))
+			require.True(t, g.run(2*time.Minute, o), "%v dropped", dropped)
+			if dropped < 1 {
+				require.Equal(t, io.EOF, o.Err())
+				require.Positive(t, g.b.transfers.Stats().Repeated)
+			} else {
+				require.Equal(t, ErrOutcomes, o.Err())
+			}
+		}
+	}
+}
+
+// Many answers before their outcomes are an application that stood still; after some
+// seconds it is one that has lost them.
+func TestAnswersBeforeTheirOutcomes(t *testing.T) {
+	b := newBench(t)
+	o, err := b.Send(nil, bytes.NewReader(make([]byte, 100*unit)), 100*unit)
+	require.NoError(t, err)
+	b.said()
+	require.NoError(t, b.Receive(appendHead(nil, kindAccept, 0)))
+	b.Outcome(ackbits.Outcome{Type: testType, Delivered: true})
+	b.clock.Advance(time.Minute)
+	answer := func() {
+		for _, p := range b.said() {
+			if m, err := parse(p); err == nil && m.kind == kindAsk {
+				require.NoError(t, b.Receive(appendAnswer(nil, m.serial, 0)))
+			}
+		}
+	}
+	for range 400 {
+		answer()
+		b.clock.Advance(10 * ms)
+	}
+	require.GreaterOrEqual(t, b.answers, deafAnswers)
+	require.NoError(t, o.Err())
+	b.clock.Advance(2 * time.Second)
+	b.said()
+	require.Equal(t, ErrOutcomes, o.Err())
 }
 
 // What Have says is kept by applications: its form does not change.
