@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"log"
 	"os"
 	"time"
 
@@ -15,6 +14,7 @@ type store struct {
 	path  string
 	file  *os.File
 	saved time.Time
+	err   error // why the file could not be opened
 }
 
 // saveEvery is how much may have to be sent again after a crash. More often costs the
@@ -28,8 +28,8 @@ func (s *store) open(transfer.Offer) (sink transfer.Sink, err error) {
 	}
 	s.saved = time.Now()
 	if s.file, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-		log.Print(err)
-		return nil, errors.New("the file cannot be stored") // paths are not for the peer
+		s.err = err                                         // for us
+		return nil, errors.New("the file cannot be stored") // for the peer, who has no use for paths
 	}
 	return s.file, nil
 }
