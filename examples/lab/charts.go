@@ -198,7 +198,7 @@ func across(title, y string, links []link) *plot.Plot {
 	p := newPlot(title, "", y)
 	names := make([]string, len(links))
 	for i, l := range links {
-		names[i] = l.name
+		names[i] = strings.ReplaceAll(l.name, "+", "\n+") // long ones side by side would overlap
 	}
 	p.NominalX(names...)
 	p.X.Tick.Length = 4
