@@ -39,7 +39,10 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
 			// which the peer had nothing to send (P-7.1.1; RFC 9002, 5.1).
-			s.path.sample(now - log.stamps.At(ack).sentAt())
+			if s.path.sample(now-log.stamps.At(ack).sentAt(), now) {
+				s.outbox.heldUntil = now // they may back off for less now
+				sooner = true
+			}
 			news = true
 		}
 	}
@@ -47,7 +50,8 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		s.stats.EventsDelivered += uint64(settled)
 		if s.outbox.advance() {
 			s.oldestAt = now
-			sooner = s.budget.rate != 0 // the oldest may be owed a copy
+			s.outbox.heldUntil = now                                   // an older one was delivered
+			sooner = sooner || s.outbox.held > 0 || s.budget.rate != 0 // the oldest may be owed a copy
 		}
 		sooner = sooner || s.outbox.freshDue()
 	}
@@ -97,7 +101,9 @@ func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	s.log.most.Note(int(s.log.count - number))
 	if *stamp&carriesEvents != 0 {
 		if run, ok := s.outbox.log.index.of(number); ok {
-			events = s.outbox.deliver(run, uint16(number))
+			var bytes, inFlight int
+			events, bytes, inFlight = s.outbox.deliver(run, uint16(number))
+			s.window.arrive(bytes, inFlight)
 		}
 	}
 	return true, events

@@ -28,8 +28,14 @@ const (
 	// wins little; longer, the last copy arrives no sooner than a resend would.
 	farGap = 75 * int64(time.Millisecond)
 	// burstTail is the longest round trip at which the end of a plan for bursts is
-	// seldom sent. Above it, every event would be sent nine times.
-	burstTail = 150 * int64(time.Millisecond)
+	// seldom sent. Above it, every event would be sent four times or more; at a
+	// round trip of 86 ms the plan of longPlan has p99 later by a tick.
+	burstTail = 108 * int64(time.Millisecond)
+	// longNearGap and longFarGap are the gaps of longPlan: with ticks of 60 Hz its
+	// copies go after 50 and 117 ms, past a burst of 80 ms in five of six cases that
+	// a copy a tick after the first is not.
+	longNearGap = 45 * int64(time.Millisecond)
+	longFarGap  = 62 * int64(time.Millisecond)
 	// maxHold is how much longer a planned copy may wait for an application
 	// datagram that will carry it, if one is expected. Shorter, and at 60 Hz a
 	// copy would go in a datagram of its own just before; longer, and it would
@@ -53,6 +59,17 @@ const (
 	// what they say: more would mistake chance for change, less would be late.
 	recentLosses = 8
 	recentTrust  = million * 6 / 10
+	// cleanTrust bounds the estimate by what came through since the last loss: in
+	// 1/p datagrams one is lost on average, and in twice as many almost surely. So a
+	// link that has become clean gets no copies any more once it carried 400
+	// datagrams, ten seconds of a game. With 3 it would be fifteen; with 1 the
+	// copies would waver on a link that loses as ever.
+	// A run shorter than cleanRun says nothing: at 10 % loss chance has one of 50 in
+	// two hundred.
+	cleanTrust, cleanRun = 2, 50
+	// longestRow is how many losses in a row count: more are an outage, which says
+	// nothing of the time after it. Fewer would make little of true bursts.
+	longestRow = 8
 	// minSampled is the fewest datagrams that a loss is measured against, lest
 	// the first one of a session look like a bad link.
 	minSampled = 100
@@ -82,11 +99,13 @@ const (
 // burstPlan is for losses that come in bursts: a copy near, one that is likely to
 // be past the burst and one near that, then as many as bridge a long burst. An
 // acknowledgement ends the plan, so the latter are seldom sent where it comes in
-// time; where the round trip is longer than burstTail, longPlan leaves them out.
-// Without them, what a long burst swallows waits for a round trip after its end.
+// time. Where the round trip is longer than burstTail, all of them would be: longPlan
+// has two, apart by about half a burst each, the most that a burst of 80 ms lets
+// through within 120 ms. What a longer one swallows waits for a round trip after its
+// end.
 var (
 	burstPlan = copyPlan{left: 8, far: 0b00001010}
-	longPlan  = copyPlan{left: 3, far: 0b010}
+	longPlan  = copyPlan{left: 2, far: 0b10}
 )
 
 // adaptiveRule is what Config.Adaptive knows of the link. It looks once at each
@@ -95,11 +114,14 @@ var (
 type adaptiveRule struct {
 	delay     int64 // of the timer, before the first sample
 	heartbeat int64
+	poll      int64 // how far apart the calls are that send
+	flow      *flow // nil as long as there are no events
 	assessed  int64 // the number of the next datagram to look at
 
 	lossesAt [sampledLosses]uint32 // the newest losses, by shortened numbers, a ring
 	newest   int                   // the place of the newest of them
 	losses   int                   // how many of them there are
+	inARow   int                   // how many datagrams were lost up to the one assessed
 	current  copyPlan              // for new events, by these
 
 	reorderStep int64 // how many steps evidence waits
@@ -112,6 +134,26 @@ type adaptiveRule struct {
 	firedAt int64 // when the timer last fired
 	silent  bool  // nothing was acknowledged since then
 }
+
+// flow is what is known of the link while events flow.
+type flow struct {
+	window    window
+	restraint restraint // when no proactive copies may go
+	rhythm    rhythm
+	refusal   refusal
+}
+
+// wake begins to watch the link, for events that are to be sent.
+func (a *adaptiveRule) wake(log *sentLog, p *path) *window {
+	a.flow = &flow{rhythm: rhythm{gap: min(a.heartbeat, mostGap)}}
+	a.flow.window.init(a.poll)
+	a.flow.window.round.end = log.count
+	a.flow.window.setPace(0, p, 0)
+	return &a.flow.window
+}
+
+// rest forgets all that, when there were no events for a while.
+func (a *adaptiveRule) rest() { a.flow = nil }
 
 // loss returns the i-th newest loss.
 func (a *adaptiveRule) loss(i int) *uint32 {
@@ -128,6 +170,13 @@ func (a *adaptiveRule) lose(number int64) {
 	*a.loss(0) = uint32(number)
 }
 
+// takeBack forgets the newest n losses.
+func (a *adaptiveRule) takeBack(n int) {
+	n = min(n, a.losses)
+	a.newest = (a.newest + sampledLosses - n) % sampledLosses
+	a.losses -= n
+}
+
 // lossRate estimates the share of datagrams lost, in millionths, and of losses
 // that follow right after another.
 func (a *adaptiveRule) lossRate() (rate, pairs int64) {
@@ -142,11 +191,19 @@ func (a *adaptiveRule) lossRate() (rate, pairs int64) {
 	if n == sampledLosses {
 		span = a.age(n - 1)
 	}
-	rate = min(int64(n)*million/max(span, 1), million)
+	rate = a.bounded(int64(n) * million / max(span, 1))
 	if n < recentLosses {
 		return rate, 0
 	}
 	return rate, pairs * million / int64(n)
+}
+
+// bounded returns a rate, or what a clean run since the last loss leaves of it.
+func (a *adaptiveRule) bounded(rate int64) int64 {
+	if a.losses > 0 && a.age(0) >= cleanRun {
+		rate = min(rate, cleanTrust*million/a.age(0))
+	}
+	return min(rate, million)
 }
 
 // replan draws up the plan. Copies a tick apart share the fate of a burst, so
@@ -158,7 +215,7 @@ func (a *adaptiveRule) replan(p *path) {
 	bursty := pairs > max(burstiness, 2*rate)
 	if !bursty && a.losses >= recentLosses {
 		recent := recentLosses * recentTrust / max(a.age(recentLosses-1), 1)
-		rate = min(max(rate, recent), million)
+		rate = a.bounded(max(rate, recent))
 	}
 	switch {
 	case rate <= tolerated:
@@ -185,14 +242,24 @@ func (a *adaptiveRule) carrierSent(now int64) (sooner bool) {
 // little if an application datagram that can carry it is about to come, counting on
 // that to be up to a quarter late.
 func (a *adaptiveRule) proactiveAt(e *pending, in carrier) int64 {
-	at := e.last + nearGap
-	if e.plan.distant() {
-		at = e.last + farGap
-	}
+	at := max(e.last+a.gap(e), a.flow.restraint.until)
 	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; in == ownDatagram && next > at && next <= at+maxHold {
 		return next
 	}
 	return at
+}
+
+// gap is how far a proactive copy goes from the last one.
+func (a *adaptiveRule) gap(e *pending) int64 {
+	switch long := a.current == longPlan; {
+	case e.plan.distant() && long:
+		return longFarGap
+	case e.plan.distant():
+		return farGap
+	case long:
+		return longNearGap
+	}
+	return nearGap
 }
 
 // reordered takes back the loss, if the datagram was counted as one, and lets
@@ -219,24 +286,56 @@ func (a *adaptiveRule) reordered(number int64, p *path) {
 // presumed lost once it counts as overtaken.
 func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bool) {
 	a.backoff, a.silent = 0, false
-	before, lost := a.assessed, false
-	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
-		stamp := *log.stamps.At(a.assessed)
-		if stamp&outcomeMask != delivered {
-			if now < a.overtakenAt(stamp.sentAt(), p) {
-				break
-			}
-			a.lose(a.assessed)
-			lost = true
-		}
-	}
+	before := max(a.assessed, log.first)
+	lost, replan := a.assess(log, p, now)
 	if a.assessed-a.reorderedAt > reorderMemory {
 		a.reorderStep = 0
 	}
-	if lost || a.assessed/replanEvery != before/replanEvery {
+	if f := a.flow; f != nil {
+		f.rhythm.acknowledged(p, a.heartbeat, now)
+		outcomes := shares{of: a.assessed - before, lost: lost}
+		if f.window.acknowledged(outcomes, f.rhythm.gap, log, p, now) || p.deep {
+			f.restraint.onset(now)
+		}
+		a.tryWithout(outcomes, log, now)
+	}
+	if replan || a.assessed/replanEvery != before/replanEvery {
 		a.replan(p)
 	}
 	return true
+}
+
+// assess looks at the datagrams that are settled. It returns how many of them were
+// lost, those apart that the peer withholds, and whether that changes the estimate.
+func (a *adaptiveRule) assess(log *sentLog, p *path, now int64) (lost int64, changed bool) {
+	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
+		stamp := *log.stamps.At(a.assessed)
+		own := stamp&fromApplication == 0
+		if stamp&outcomeMask == delivered {
+			a.inARow = 0
+			if f := a.flow; f != nil && f.refusal.passed(own) {
+				a.takeBack(f.refusal.counted)
+				changed = true
+			}
+			continue
+		}
+		if now < a.overtakenAt(stamp.sentAt(), p) {
+			break
+		}
+		if f := a.flow; f != nil && f.refusal.lost(own) {
+			continue
+		}
+		lost++
+		if a.inARow++; a.inARow > longestRow {
+			continue
+		}
+		a.lose(a.assessed)
+		if f := a.flow; f != nil {
+			f.refusal.count(own)
+		}
+		changed = true
+	}
+	return lost, changed
 }
 
 // overtakenAt returns when a datagram that is not acknowledged, while a later one
@@ -262,7 +361,7 @@ func (a *adaptiveRule) timeoutAt(e *pending, p *path) int64 {
 func (a *adaptiveRule) timer(p *path) int64 {
 	timer := a.delay
 	if p.rtt.Sampled() {
-		timer = max(p.rtt.Smoothed()+max(4*p.rtt.Variation(), a.heartbeat), minResend)
+		timer = p.patience(a.heartbeat)
 	}
 	return min(timer, math.MaxInt64>>maxBackoff) << a.backoff
 }
@@ -270,10 +369,11 @@ func (a *adaptiveRule) timer(p *path) int64 {
 func (a *adaptiveRule) presumeLost(e *pending, overtaken bool, p *path, now int64) cause {
 	switch {
 	case overtaken && now >= a.evidenceAt(e, p):
-		e.plan = a.current // of which this copy is the first
+		e.plan = a.plan(now) // of which this copy is the first
 		return byOvertaking
 	case now >= a.timeoutAt(e, p):
 		e.plan = copyPlan{}
+		e.retransmits = max(e.retransmits, soloAfter-1) // alone it tells whether bundles are withheld
 		return byTimeout
 	}
 	return notLost
@@ -299,4 +399,22 @@ func (a *adaptiveRule) timedOut(p *path, now int64) {
 	a.firedAt, a.silent = now, true
 }
 
-func (a *adaptiveRule) plan() copyPlan { return a.current }
+func (a *adaptiveRule) plan(now int64) copyPlan {
+	switch {
+	case now < a.flow.restraint.until:
+		return copyPlan{}
+	case a.flow.restraint.from > 0:
+		return copyPlan{left: min(1, a.current.left)}
+	}
+	return a.current
+}
+
+func (a *adaptiveRule) backsOff(e *pending, p *path) int64 {
+	return backoff(e.tries, p.patience(a.heartbeat))
+}
+
+func (a *adaptiveRule) cutOff(oldest *pending, p *path, now int64) bool {
+	return a.flow.rhythm.broken(oldest, p, a.heartbeat, now)
+}
+
+func (a *adaptiveRule) withheld() bool { return a.flow != nil && a.flow.refusal.on }

@@ -13,7 +13,7 @@ import (
 // new event would go five times instead of twice.
 func TestForgivenLossDoesNotSpoilTheEstimate(t *testing.T) {
 	for _, losses := range []int64{1, 7, 8, 23, 24, 25, 30, 100} {
-		var a adaptiveRule
+		a := adaptiveRule{flow: new(flow)}
 		for i := range losses {
 			a.assessed = (i + 1) * 50
 			a.lose(a.assessed)
@@ -25,14 +25,14 @@ func TestForgivenLossDoesNotSpoilTheEstimate(t *testing.T) {
 		require.LessOrEqual(t, after, before, "%d losses", losses)
 		require.Zero(t, pairs)
 		a.replan(&path{})
-		require.LessOrEqual(t, a.plan().left, uint8(1), "2 %% of loss needs one copy more at most")
+		require.LessOrEqual(t, a.plan(0).left, uint8(1), "2 %% of loss needs one copy more at most")
 	}
 }
 
 // losing is what is known of a link that lost so many datagrams, the last one just
 // now and the others each so far before it.
 func losing(n int, every int64) *adaptiveRule {
-	a := &adaptiveRule{assessed: 10_000}
+	a := &adaptiveRule{flow: new(flow), assessed: 10_000}
 	for i := range int64(n) {
 		a.lose(a.assessed - (int64(n)-1-i)*every)
 	}
@@ -50,9 +50,11 @@ func TestLossRateIsThatOfTheNewestLosses(t *testing.T) {
 	}{
 		{"still remembered", 10_000, 1, 10_000 - lossMemory, 1, 416, 0}, // 1 of 2,400
 		{"forgotten", 10_000, 1, 10_000 - lossMemory - 1, 1, 0, 0},
-		{"fewer than are kept, of the memory", 10_000, 23, 9_000, 10, 9_583, 0},
-		{"all but the forgotten one", 10_000, 24, 10_000 - lossMemory - 1, 10, 9_583, 0},
-		{"as many as are kept, since the oldest", 10_000, 24, 9_000, 10, 24_000, 0},
+		{"fewer than are kept, of the memory", 10_000, 23, 9_770, 10, 9_583, 0},
+		{"all but the forgotten one", 10_000, 24, 10_000 - lossMemory - 1, 100, 9_583, 0},
+		{"as many as are kept, since the oldest", 10_000, 24, 9_000, 43, 24_000, 0},
+		{"bounded by what came through since", 10_000, 24, 9_000, 10, 2 * million / 770, 0},
+		{"but not by a short run", 10_000, 24, 9_951 - 23*10, 10, 24 * million / 279, 0},
 		{"of the fewest that count", 50, 1, 25, 1, million / minSampled, 0},
 		{"of all that were sent", 200, 1, 25, 1, 5_000, 0},
 		{"24 of 31, in a row", 10_000, 24, 10_000 - 31, 1, 774_193, 958_333}, // 23 of 24 after another
@@ -60,7 +62,7 @@ func TestLossRateIsThatOfTheNewestLosses(t *testing.T) {
 		{"too few to look like bursts", 10_000, 7, 9_993, 1, 2_916, 0},
 		{"enough for that", 10_000, 8, 9_992, 1, 3_333, 875_000},
 	} {
-		a := &adaptiveRule{assessed: tc.assessed}
+		a := &adaptiveRule{flow: new(flow), assessed: tc.assessed}
 		for i := range tc.n {
 			a.lose(tc.first + i*tc.every)
 		}
@@ -91,7 +93,7 @@ func TestCopiesFollowTheLossRate(t *testing.T) {
 	} {
 		a := losing(tc.losses, tc.every)
 		a.replan(&path{latest: burstTail + 1})
-		require.Equal(t, copyPlan{left: tc.copies}, a.plan(), tc.what)
+		require.Equal(t, copyPlan{left: tc.copies}, a.plan(0), tc.what)
 	}
 }
 
@@ -102,15 +104,15 @@ func TestBurstsGetCopiesNearAndFar(t *testing.T) {
 		rtt  int64
 		plan copyPlan
 	}{{0, burstPlan}, {burstTail, burstPlan}, {burstTail + 1, longPlan}} {
-		a := &adaptiveRule{assessed: 10_000}
+		a := &adaptiveRule{flow: new(flow), assessed: 10_000}
 		for i := range int64(12) { // pairs, each well apart
-			a.lose(9_000 + 80*i)
-			a.lose(9_001 + 80*i)
+			a.lose(9_000 + 84*i)
+			a.lose(9_001 + 84*i)
 		}
 		rate, pairs := a.lossRate()
 		require.Equal(t, [2]int64{24 * million / 1000, million / 2}, [2]int64{rate, pairs})
 		a.replan(&path{latest: tc.rtt})
-		require.Equal(t, tc.plan, a.plan(), time.Duration(tc.rtt))
+		require.Equal(t, tc.plan, a.plan(0), time.Duration(tc.rtt))
 	}
 }
 
@@ -125,13 +127,13 @@ func TestFewBurstsAreTolerated(t *testing.T) {
 		{7, 100, burstPlan},
 		{4, 4, copyPlan{}}, // 8 of the last 16
 	} {
-		a := &adaptiveRule{assessed: 10_000}
+		a := &adaptiveRule{flow: new(flow), assessed: 10_000}
 		for i := tc.pairs; i > 0; i-- {
 			a.lose(a.assessed - i*tc.every)
 			a.lose(a.assessed - i*tc.every + 1)
 		}
 		a.replan(&path{})
-		require.Equal(t, tc.plan, a.plan(), "%d pairs, every %d", tc.pairs, tc.every)
+		require.Equal(t, tc.plan, a.plan(0), "%d pairs, every %d", tc.pairs, tc.every)
 	}
 }
 
@@ -150,7 +152,7 @@ func TestForgivenLossEndsItsBurst(t *testing.T) {
 // One silence counts once, however many events fall due in it; what was
 // acknowledged ends it, even if the timer fires again at once.
 func TestTimerBacksOffOncePerSilence(t *testing.T) {
-	a, p := adaptiveRule{delay: 50}, &path{}
+	a, p := adaptiveRule{flow: new(flow), delay: 50}, &path{}
 	a.timedOut(p, 1000)
 	a.timedOut(p, 1049)
 	require.Zero(t, a.backoff, "the same silence")
@@ -183,14 +185,14 @@ func TestTimerFollowsTheRoundTrip(t *testing.T) {
 		{20 * ms, 1 * ms, 0, 21 * ms},
 		{18 * ms, 1 * ms, maxBackoff, 160 * ms},
 	} {
-		a := adaptiveRule{delay: int64(100 * ms), heartbeat: int64(tc.heartbeat), backoff: tc.backoff}
+		a := adaptiveRule{flow: new(flow), delay: int64(100 * ms), heartbeat: int64(tc.heartbeat), backoff: tc.backoff}
 		var p path
 		if tc.rtt > 0 {
-			p.sample(int64(tc.rtt))
+			p.sample(int64(tc.rtt), 0)
 		}
 		require.Equal(t, tc.timer, time.Duration(a.timer(&p)), "%+v", tc)
 	}
-	a := adaptiveRule{delay: math.MaxInt64, backoff: maxBackoff}
+	a := adaptiveRule{flow: new(flow), delay: math.MaxInt64, backoff: maxBackoff}
 	require.Equal(t, int64(math.MaxInt64&^7), a.timer(&path{}), "the longest that doubles three times")
 }
 
@@ -225,14 +227,14 @@ func TestPlannedCopyWaitsForItsCarrier(t *testing.T) {
 		{5 * int64(ms), 16 * int64(ms), 25 * int64(ms)}, // the longest wait
 		{5*int64(ms) + 1, 16 * int64(ms), 10 * int64(ms)},
 	} {
-		a := adaptiveRule{carriedAt: tc.carriedAt, carrierGap: tc.carrierGap}
+		a := adaptiveRule{flow: new(flow), carriedAt: tc.carriedAt, carrierGap: tc.carrierGap}
 		near, distant := pending{plan: copyPlan{left: 1}}, pending{plan: copyPlan{left: 1, far: 1}, last: nearGap - farGap}
 		for _, e := range []*pending{&near, &distant} { // both a gap after the last copy
 			require.Equal(t, tc.due, a.proactiveAt(e, ownDatagram))
 			require.Equal(t, nearGap, a.proactiveAt(e, bundle))
 		}
 	}
-	var a adaptiveRule
+	a := adaptiveRule{flow: new(flow)}
 	for _, step := range []struct{ now, gap int64 }{{100, 100}, {116, 16}, {116, 16}, {130, 14}} { // two at one time are one
 		require.True(t, a.carrierSent(step.now))
 		require.Equal(t, [2]int64{step.now, step.gap}, [2]int64{a.carriedAt, a.carrierGap})
@@ -242,7 +244,7 @@ func TestPlannedCopyWaitsForItsCarrier(t *testing.T) {
 // The dumb model of the loss ring is a list.
 func TestLossesAreTheNewestOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a adaptiveRule
+		a := adaptiveRule{flow: new(flow)}
 		var list []int64 // newest first
 		a.assessed = rapid.Int64Range(0, 1<<33).Draw(t, "start")
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {

@@ -74,16 +74,15 @@ func (c *channel) end(reason error) {
 // (P-5.2.3).
 func (c *channel) send(event []byte) (id uint16, err error) {
 	s := &c.sender
-	if len(event) > s.maxEvent {
-		return 0, tooLarge(ErrEventTooLarge, len(event), s.maxEvent)
+	if len(event) > int(s.maxEvent) {
+		return 0, tooLarge(ErrEventTooLarge, len(event), int(s.maxEvent))
 	}
 	if s.room() == 0 {
 		c.end(ErrUnacknowledged)
 		return 0, ErrUnacknowledged
 	}
 	c.recheck = true
-	s.budget.note(len(event))
-	return s.outbox.add(event), nil
+	return s.add(event), nil
 }
 
 // room returns how many more events may be queued.
@@ -135,7 +134,10 @@ func (c *channel) receive(in *Incoming, payload []byte, size int, now int64) err
 	default:
 		return err
 	}
-	if c.sender.acknowledge(&in.Header, now) || c.receiver.ackDue() {
+	if c.sender.acknowledge(&in.Header, now) {
+		c.quietUntil = 0
+	}
+	if c.receiver.ackDue() {
 		c.recheck = true
 	}
 	return nil
@@ -246,7 +248,9 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 	if c.err != nil {
 		return dst
 	}
-	c.sender.collect(now, ownDatagram)
+	if !c.sender.eventsDue(now) {
+		return dst
+	}
 	return c.appendEvents(dst, seq, max, ownDatagram, now)
 }
 

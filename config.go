@@ -78,7 +78,9 @@ type Config struct {
 	// Adaptive replaces the fixed ResendDelay by loss detection. An event is
 	// retransmitted when datagrams sent after its last copy are acknowledged and that
 	// copy is not (fast retransmit), or after a timeout that follows the smoothed RTT.
-	// On a link that loses datagrams, new events also get proactive copies. It
+	// On a link that loses datagrams, new events also get proactive copies. Adaptive
+	// also limits events to what the link carries: the rest wait and are sent spread
+	// over time, and proactive copies stop while there is a queue on the link. It
 	// changes nothing on the wire and needs nothing of the peer.
 	Adaptive bool
 	// Bundle lets application datagrams carry events that are due (type 8), so that an
@@ -90,8 +92,8 @@ type Config struct {
 	Bundle bool
 	// EventRate limits all copies of events but the first ones, in bytes a second,
 	// 4 + n for an event of n bytes. 0: no limit. It is a token bucket, one second
-	// deep, of which proactive copies may use at most half. First copies are always
-	// sent, and the oldest undelivered event is retransmitted once a second whatever
+	// deep, of which proactive copies may use at most half. It never delays a first
+	// copy, and the oldest undelivered event is retransmitted once a second whatever
 	// the rate. If the link loses more than this rate replaces, delivery slows down,
 	// and Room shrinks.
 	EventRate int

@@ -1,6 +1,9 @@
 package ackbits
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // When copies of an event go: the questions that the sending half asks, and the
 // protocol's own answers, which go by a fixed delay. Config.Adaptive chooses the
@@ -10,9 +13,15 @@ import "math"
 // gets, which is the sender's choice (P-17.1.1). A sender has one, chosen in init, and asks nothing about which one it is. The
 // rule is told what the questions need and keeps nothing of it.
 type copyRule interface {
+	// wake begins to look after events, none of which there were; it returns the
+	// window that they must keep to, if any. rest ends that when there were none
+	// for a while. In between, the questions down to withheld are asked.
+	wake(log *sentLog, p *path) *window
+	rest()
+
 	// plan returns the proactive copies of an event that is now sent for the first
 	// time.
-	plan() copyPlan
+	plan(now int64) copyPlan
 	// proactiveAt returns when the next proactive copy of an event may go in such a
 	// datagram; its plan has one.
 	proactiveAt(e *pending, in carrier) int64
@@ -24,6 +33,15 @@ type copyRule interface {
 	// presumeLostAt returns when presumeLost will say so, if nothing is
 	// acknowledged until then.
 	presumeLostAt(e *pending, overtaken bool, p *path) int64
+	// backsOff returns how long after its last copy an event, of which the copies
+	// are lost again and again, must wait at least for the next.
+	backsOff(e *pending, p *path) int64
+	// cutOff reports whether nothing is acknowledged any more, so that the oldest
+	// events ride in whatever is sent anyway; oldest was sent.
+	cutOff(oldest *pending, p *path, now int64) bool
+	// withheld reports whether the peer withholds application datagrams, so that
+	// events must not go in them. It may be asked at any time.
+	withheld() bool
 
 	// timedOut notes that events were just presumed lost by timeout.
 	timedOut(p *path, now int64)
@@ -39,15 +57,6 @@ type copyRule interface {
 	reordered(number int64, p *path)
 }
 
-// window says when new events may be sent for the first time: from a time on, while
-// fewer than so many bytes of events are in flight (outbox.inFlight). It is data, not
-// a question, because it is looked at in every call. It stands open: neither rule
-// narrows it.
-type window struct {
-	from  int64
-	bytes int
-}
-
 // cause is why a copy is presumed lost.
 type cause uint8
 
@@ -55,6 +64,7 @@ const (
 	notLost      cause = iota
 	byOvertaking       // datagrams that were sent later arrived
 	byTimeout
+	byDelay // of the fixed rule
 )
 
 // copyPlan says how many proactive copies of an event are left, those which go before
@@ -83,25 +93,64 @@ const (
 )
 
 // fixedRule is the protocol's (P-6.4.1): an event goes again when delay has passed
-// since its last copy, without proactive copies, until it is delivered (P-5.2.4).
-type fixedRule struct{ delay int64 }
+// since its last copy, without proactive copies, until it is delivered (P-5.2.4). While a queue stands on the way, the
+// delay is no less than an acknowledgement may take and events back off, or the
+// copies would be what makes the queue (P-17.1.1).
+type fixedRule struct{ delay, heartbeat int64 }
 
-func (*fixedRule) plan() copyPlan { return copyPlan{} }
+func (*fixedRule) wake(*sentLog, *path) *window { return nil }
+func (*fixedRule) rest()                        {}
+
+func (*fixedRule) plan(int64) copyPlan { return copyPlan{} }
 
 func (*fixedRule) proactiveAt(*pending, carrier) int64 { return math.MaxInt64 }
 
-func (r *fixedRule) presumeLost(e *pending, _ bool, _ *path, now int64) cause {
-	if now-e.last < r.delay {
+// delayOn is the delay on a path as it is.
+func (r *fixedRule) delayOn(p *path) int64 {
+	if !p.stands {
+		return r.delay
+	}
+	return max(r.delay, p.patience(r.heartbeat))
+}
+
+func (r *fixedRule) presumeLost(e *pending, _ bool, p *path, now int64) cause {
+	if now-e.last < r.delayOn(p) {
 		return notLost
 	}
-	return byTimeout
+	return byDelay
 }
 
-func (r *fixedRule) presumeLostAt(e *pending, _ bool, _ *path) int64 {
-	return saturatingAdd(e.last, r.delay)
+func (r *fixedRule) presumeLostAt(e *pending, _ bool, p *path) int64 {
+	return saturatingAdd(e.last, r.delayOn(p))
 }
 
+func (r *fixedRule) backsOff(e *pending, p *path) int64 {
+	if !p.stands {
+		return 0
+	}
+	return backoff(e.tries, p.patience(r.heartbeat))
+}
+
+func (*fixedRule) cutOff(*pending, *path, int64) bool       { return false }
+func (*fixedRule) withheld() bool                           { return false }
 func (*fixedRule) timedOut(*path, int64)                    {}
 func (*fixedRule) carrierSent(int64) bool                   { return false }
 func (*fixedRule) acknowledged(*sentLog, *path, int64) bool { return false }
 func (*fixedRule) reordered(int64, *path)                   {}
+
+// After patientTries in a row without an acknowledgement, an event waits twice as
+// long for each further copy, up to mostBackoff: fewer tries would make events late
+// that chance alone loses, of which one in 400 is lost five times at 30 % loss; more,
+// and a peer that never acknowledges them draws more out of a session.
+const (
+	patientTries = 4
+	mostBackoff  = int64(time.Second)
+)
+
+// backoff is how long an event waits after so many tries.
+func backoff(tries uint8, patience int64) int64 {
+	if tries <= patientTries {
+		return 0
+	}
+	return min(min(patience, mostBackoff)<<min(tries-patientTries, 16), mostBackoff)
+}

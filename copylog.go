@@ -130,7 +130,7 @@ func (o *outbox) lastCopy(c *cursor) (number int64, e *pending) {
 			c.skip = r.n
 		}
 		for ; c.skip < r.n; c.skip++ {
-			if number, e := o.onWire(r.first + uint32(c.skip)); e != nil && !e.delivered && e.run == uint32(c.run) {
+			if number, e := o.onWire(r.first + uint32(c.skip)); e != nil && !e.delivered() && e.run == uint32(c.run) {
 				return number, e
 			}
 		}
@@ -172,9 +172,9 @@ func (o *outbox) passed() int64 {
 }
 
 // deliver takes the events of a datagram as delivered, whose runs begin at the one
-// given, for good (P-5.2.6). It returns how many were not known to be.
-func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
-	bytes := 0
+// given, for good (P-5.2.6). It returns how many were not known to be, the bytes that they take in a list,
+// and those of them that were in flight.
+func (o *outbox) deliver(run uint32, seq uint16) (fresh, bytes, inFlight int) {
 	for at := o.log.from(run); at < o.log.end; at++ {
 		r := o.log.runs.At(at)
 		if r.seq != seq {
@@ -182,17 +182,24 @@ func (o *outbox) deliver(run uint32, seq uint16) (fresh int) {
 		}
 		first := o.base + int64(int32(r.first-uint32(o.base)))
 		for number := max(first, o.base); number < first+int64(r.n); number++ {
-			if e := o.get(number); !e.delivered {
-				e.delivered = true
-				fresh++
-				bytes += e.cost()
-				if o.due.n > 0 {
-					o.due.remove(uint16(number))
-				}
+			e := o.get(number)
+			if e.delivered() {
+				continue
+			}
+			fresh++
+			bytes += e.cost()
+			if e.inFlight() {
+				inFlight += e.cost()
+			}
+			if e.state&isHeld != 0 {
+				o.held--
+			}
+			e.state = isDelivered
+			if o.due.n > 0 {
+				o.due.remove(uint16(number))
 			}
 		}
 	}
 	o.undelivered -= fresh
-	o.inFlight -= bytes
-	return fresh
+	return fresh, bytes, inFlight
 }

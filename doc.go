@@ -180,7 +180,8 @@
 // No keys and no handshake: without [Config].Seal and Open anyone who sees a datagram
 // can forge one, and Connect and Accept are the application's. Package endpoint
 // provides both, and proves addresses. No fragmentation: a datagram is at most 1200
-// bytes. No congestion control: the application chooses its rates, and
-// [Config].EventRate bounds what copies add. No concurrency: a session may be used by
-// one goroutine at a time; different sessions share nothing.
+// bytes. No congestion control of state: the application chooses how much it sends,
+// and [Stats].QueueDelay shows when that is more than the link carries. With
+// [Config].Adaptive, events use only what state leaves. No concurrency: a session may
+// be used by one goroutine at a time; different sessions share nothing.
 package ackbits

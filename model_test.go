@@ -169,6 +169,9 @@ type modelEvent struct {
 	first, last     int64
 	sent, delivered bool
 	copies          int
+
+	due, backsOff    bool // its last copy is taken for lost
+	overtaken, tries int
 }
 
 // solo reports whether an event goes in no bundle any more: it was resent, and is
@@ -208,6 +211,8 @@ type model struct {
 	owed       int64        // when the oldest event last went though they were not
 	copies     int64        // bytes of copies, ever
 
+	path        modelPath
+	passedAt    int64 // when the newest datagram acknowledged by ack itself was sent
 	sampled     bool
 	srtt, rtvar int64
 	outcomes    []Outcome
@@ -312,10 +317,98 @@ func (m *model) fresh() (i int, ok bool) {
 	return 0, false
 }
 
+// modelPath is all round trips, with the times at which they were learned.
+type modelPath []struct{ at, roundTrip int64 }
+
+// stands reports whether a queue stood at the last of them: the least of the newest
+// eight is that far above the least of this span of ten seconds and the one before,
+// or was lately.
+func (p modelPath) stands() bool {
+	_, _, stands := p.look()
+	return stands
+}
+
+// look returns the least round trip and the queue besides.
+func (p modelPath) look() (floor, queue int64, stands bool) {
+	var this, before, turnsAt, stoodAt int64
+	for n, s := range p {
+		micros := min(s.roundTrip/1000, math.MaxUint32)
+		switch {
+		case n == 0:
+			this, before, turnsAt = micros, micros, s.at+int64(10*time.Second)
+		case s.at >= turnsAt:
+			this, before, turnsAt = micros, this, s.at+int64(10*time.Second)
+		default:
+			this = min(this, micros)
+		}
+		queue = 0
+		if n >= 7 {
+			least := int64(math.MaxInt64)
+			for _, s := range p[n-7 : n+1] {
+				least = min(least, s.roundTrip/100_000, math.MaxUint16)
+			}
+			queue = max(0, least*100_000-min(this, before)*1000)
+		}
+		if queue > int64(35*ms)/4 {
+			stoodAt = s.at
+		}
+		stands = queue > int64(35*ms) || stands && s.at-stoodAt <= int64(2*time.Second)
+	}
+	return min(this, before) * 1000, queue, stands
+}
+
+// patience is how long an acknowledgement may take.
+func (m *model) patience() int64 {
+	return max(m.srtt+max(4*m.rtvar, int64(m.cfg.Heartbeat)), int64(20*ms))
+}
+
+// delay is how long an event waits for the next copy.
+func (m *model) delay() int64 {
+	if !m.path.stands() {
+		return int64(m.cfg.ResendDelay)
+	}
+	return max(int64(m.cfg.ResendDelay), m.patience())
+}
+
+// againAt is when an event has backed off.
+func (m *model) againAt(e *modelEvent) int64 {
+	if e.tries <= 4 || !m.path.stands() || m.oldestAt >= e.last {
+		return e.last
+	}
+	wait := m.patience()
+	for range e.tries - 4 {
+		wait = min(2*wait, int64(time.Second))
+	}
+	return e.last + wait
+}
+
+// collect takes the copies for lost whose time has come.
+func (m *model) collect() {
+	delay := m.delay()
+	for i := m.base; i < len(m.events); i++ {
+		e := &m.events[i]
+		if e.backsOff && m.asOf >= m.againAt(e) {
+			e.due, e.backsOff = true, false
+		}
+		if !e.sent || e.delivered || e.due || e.backsOff || m.asOf-e.last < delay {
+			continue
+		}
+		if m.passedAt > e.first {
+			e.overtaken++
+		}
+		if m.oldestAt >= e.last {
+			e.tries = 0
+		}
+		e.tries++
+		e.backsOff = m.asOf < m.againAt(e)
+		e.due = !e.backsOff
+	}
+}
+
 // resend returns the oldest event of which a copy is due.
 func (m *model) resend() (i int, ok bool) {
 	for i = m.base; i < len(m.events); i++ {
-		if e := &m.events[i]; e.sent && !e.delivered && m.asOf-e.last >= int64(m.cfg.ResendDelay) {
+		if e := &m.events[i]; e.due && !e.delivered {
 			return i, true
 		}
 	}
@@ -348,6 +441,9 @@ func (m *model) next() (i int, ok bool) {
 		}
 		return 0, false
 	}
+	if !m.closing {
+		m.collect()
+	}
 	if i, ok := m.resend(); ok && !m.closing &&
 		(m.asOf >= m.affordable() || i == m.base && m.asOf-max(m.events[i].last, m.owed) >= int64(time.Second)) {
 		return i, true
@@ -372,7 +468,7 @@ func (m *model) carry(i int) {
 		m.stats.EventsSent++
 		e.sent, e.first = true, m.now
 	}
-	e.last = m.now
+	e.last, e.due = m.now, false
 	e.copies++
 	d := &m.sent[len(m.sent)-1]
 	d.events = append(d.events, m.firstEvent+int64(i))
@@ -383,6 +479,9 @@ func (m *model) list(limit int, bundled bool) []byte {
 	payload := []byte{0}
 	for payload[0] < 255 {
 		i, ok := m.next()
+		if ok && !m.cfg.Adaptive {
+			limit = m.narrowed(limit, len(payload), &m.events[i])
+		}
 		if !ok || len(payload)+4+len(m.events[i].data) > min(limit, 1182) || bundled && m.solo(i) {
 			break
 		}
@@ -391,6 +490,24 @@ func (m *model) list(limit int, bundled bool) []byte {
 		payload[0]++
 	}
 	return payload
+}
+
+// narrowed is the limit of a list with so many bytes in it once an event is added: of
+// one that others overtook three times, 576 bytes for the datagram, unless it is
+// larger by itself; of one that they overtook six times, nothing else is in it.
+func (m *model) narrowed(limit, used int, e *modelEvent) int {
+	if e.overtaken < 3 {
+		return limit
+	}
+	alone := 1 + 4 + len(e.data)
+	if e.overtaken >= 6 {
+		return min(limit, alone)
+	}
+	small := 576 - (m.cfg.MaxDatagram - m.maxPayload())
+	if used == 1 {
+		small = max(small, alone)
+	}
+	return min(limit, small)
 }
 
 func appendModelEvent(b []byte, number int64, data []byte) []byte {
@@ -569,7 +686,13 @@ func (m *model) deadline() (at int64, ok bool) {
 				}
 				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
-			at = min(at, max(e.last+int64(m.cfg.ResendDelay), held))
+			again := e.last + m.delay()
+			if e.due {
+				again = m.now
+			} else if e.backsOff {
+				again = m.againAt(e)
+			}
+			at = min(at, max(again, held))
 		}
 	}
 	if _, ok := m.fresh(); ok || m.inSince >= int(m.sizes.acks) {
@@ -685,6 +808,8 @@ func (m *model) acknowledged(h Header) {
 	}
 	if m.confirm(number) {
 		sample := max(0, m.now-m.sent[number-m.firstSent].at)
+		m.passedAt = max(m.passedAt, m.now-sample)
+		m.path = append(m.path, struct{ at, roundTrip int64 }{m.now, sample})
 		if m.sampled {
 			m.rtvar += (max(m.srtt-sample, sample-m.srtt) - m.rtvar) / 4
 			m.srtt += (sample - m.srtt) / 8
@@ -947,5 +1072,7 @@ func (m *model) snapshot() Stats {
 		}
 	}
 	s.RTT, s.RTTVar = time.Duration(m.srtt), time.Duration(m.rtvar)
+	floor, queue, _ := m.path.look()
+	s.MinRTT, s.QueueDelay = time.Duration(floor), time.Duration(queue)
 	return s
 }

@@ -17,17 +17,49 @@ type pending struct {
 	run         uint32 // the run of its last copy
 	start       uint32 // of its bytes in the arena
 	size        uint16
-	delivered   bool
-	proactive   bool     // the copy that is due goes before a loss is known
+	state       eventState
 	plan        copyPlan // proactive copies still to be sent
 	retransmits uint8    // how often it came due because a copy was not acknowledged; up to soloAfter
+	passedBy    uint8    // of these, how often something that was sent after it was acknowledged; up to aloneAfter
+	tries       uint8    // and since an older event was delivered, timeouts apart
 }
+
+// eventState is what is known of an event, as bits.
+type eventState uint8
+
+const (
+	isDelivered eventState = 1 << iota
+	isInFlight             // sent, not delivered and its last copy not presumed lost
+	isProactive            // the copy that is due goes before a loss is known
+	isHeld                 // a copy would be due, but backs off
+)
+
+func (e *pending) delivered() bool { return e.state&isDelivered != 0 }
+func (e *pending) inFlight() bool  { return e.state&isInFlight != 0 }
+func (e *pending) proactive() bool { return e.state&isProactive != 0 }
 
 // soloAfter is how often an event is retransmitted until it no longer goes in
 // bundles: a peer may withhold those, and acknowledge everything else (P-10.1.5).
 const soloAfter = 2
 
-func (e *pending) noteRetransmit() { e.retransmits = min(e.retransmits+1, soloAfter) }
+// Where others pass and the same event is lost again and again, the path may swallow
+// what is large, or a queue have room for little only. So from its third such
+// retransmission on an event is in datagrams of at most smallDatagram bytes, and from
+// the sixth on alone. Sooner, and links that merely lose much would pay for headers;
+// later, and what would fit waits for a second more.
+const (
+	smallAfter    = 3
+	smallDatagram = 576
+	aloneAfter    = 6
+)
+
+// noteRetransmit counts a copy that is presumed lost.
+func (e *pending) noteRetransmit(passed bool) {
+	e.retransmits = min(e.retransmits+1, soloAfter)
+	if passed {
+		e.passedBy = min(e.passedBy+1, aloneAfter)
+	}
+}
 
 // cost is how many bytes the event takes in a list.
 func (e *pending) cost() int { return eventOverhead + int(e.size) }
@@ -49,10 +81,11 @@ type outbox struct {
 	fresh       int64 // the next to be sent for the first time
 	end         int64 // the next to be given out
 	undelivered int
-	inFlight    int // bytes of those that were sent and are not delivered, as in a list
 	events      ring.Ring[pending]
 	bytes       arena.Arena
 	due         idSet // events of which a further copy is due
+	held        int   // how many events back off, of which a further copy would be due
+	heldUntil   int64 // when the first of these comes due
 	log         copyLog
 
 	mostEvents, mostBytes trim.Peak
@@ -108,7 +141,7 @@ func (o *outbox) lowestDue() (number int64) {
 func (o *outbox) advance() (moved bool) {
 	o.notePeaks()
 	before := o.base
-	for o.base < o.fresh && o.get(o.base).delivered {
+	for o.base < o.fresh && o.get(o.base).delivered() {
 		o.base++
 	}
 	if o.base < o.end {
@@ -145,7 +178,7 @@ func (o *outbox) trim(busy bool) {
 // oldest of these on.
 func (o *outbox) waiting(all bool, yield func(Event) bool) {
 	for number := o.base; number < o.end; number++ {
-		if e := o.get(number); all || !e.delivered {
+		if e := o.get(number); all || !e.delivered() {
 			if !yield(Event{uint16(number), o.data(e)}) {
 				return
 			}

@@ -16,7 +16,7 @@ func TestPeakOfAnOutboxIsWhatItHolds(t *testing.T) {
 	o := outbox{base: 1000, fresh: 1000, end: 1000}
 	o.add(make([]byte, 10))
 	o.add(nil)
-	o.get(1000).delivered, o.fresh = true, 1002
+	o.get(1000).state, o.fresh = isDelivered, 1002
 	o.advance()
 	require.EqualValues(t, 2, o.mostEvents.Room(0, 0, false))
 	require.EqualValues(t, 10, o.mostBytes.Room(0, 0, false))
@@ -33,7 +33,7 @@ func TestArenaGrowsByDoubling(t *testing.T) {
 	var o outbox
 	o.add(make([]byte, 100))
 	o.add(make([]byte, 150))
-	o.get(0).delivered, o.fresh = true, 1
+	o.get(0).state, o.fresh = isDelivered, 1
 	o.advance()
 	o.add(make([]byte, 100)) // there would be room if the second one moved
 	require.Equal(t, 512, o.bytes.Size())
@@ -58,7 +58,7 @@ func TestOutboxKeepsTheBytesOfSend(t *testing.T) {
 				clear(buf)
 			case 3, 4:
 				for range rapid.IntRange(0, len(live)).Draw(t, "delivered") {
-					*o.get(o.base) = pending{start: o.get(o.base).start, size: o.get(o.base).size, delivered: true}
+					*o.get(o.base) = pending{start: o.get(o.base).start, size: o.get(o.base).size, state: isDelivered}
 					o.fresh = o.base + 1
 					o.undelivered--
 					o.advance()
@@ -86,7 +86,7 @@ func TestQuietOutboxTakesNoMemory(t *testing.T) {
 	require.Len(t, o.events, 32, "20 wait")
 	require.Equal(t, 2048, o.bytes.Size(), "2,000 wait")
 	for n := range o.end {
-		o.get(n).delivered = true
+		o.get(n).state = isDelivered
 	}
 	o.fresh = o.end
 	o.advance()

@@ -1,16 +1,107 @@
 package ackbits
 
-import "github.com/ackbits/ackbits/internal/rtt"
+import (
+	"math"
+	"time"
+
+	"github.com/ackbits/ackbits/internal/rtt"
+)
 
 // path is what acknowledgements tell of the way to the peer and back, whatever rule
-// decides on copies. Both numbers are in nanoseconds.
+// decides on copies. Times are in nanoseconds unless they are small: every session
+// has one.
 type path struct {
 	rtt    rtt.Estimator
 	latest int64 // the newest sample; it contains the peer's wait for its next datagram
+
+	// The queue that stands on the way: the least of the newest samples less the
+	// least of the last 10 to 20 seconds. One sample alone says little, since it
+	// contains the peer's wait; the least of some does not, and neither does the
+	// floor, which is what the way takes without a queue.
+	passedAt int64 // when the newest datagram that is acknowledged was sent
+
+	turnsAt int64     // when the next span of floorSpan begins
+	stoodAt int64     // when there was last more of a queue than stoodBelow
+	floors  [2]uint32 // the least sample of this span, and of the one before, in microseconds
+	newest  [newestSamples]uint16
+	samples uint8 // how many there were, up to twice newestSamples
+	deep    bool  // a queue stood at the newest sample
+	stands  bool  // or lately
 }
 
-// sample takes in a round trip.
-func (p *path) sample(roundTrip int64) {
+const (
+	// floorSpan is for how long a floor holds, and twice that at most. Shorter, and
+	// a queue that lasts would pass for the way itself; longer, and a way that has
+	// become longer would pass for a queue for so long.
+	floorSpan = 10 * int64(time.Second)
+	// newestSamples is over how many samples the least is taken to say that a queue
+	// stands. Fewer, and jitter, reordering and lost acknowledgements would pass for
+	// one; more, and it would be noticed half a second later for each eight.
+	newestSamples = 8
+	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
+	sampleUnit = int64(100 * time.Microsecond)
+	// standsAbove is from what delay on a queue stands. Two ticks of 60 Hz are
+	// below it: where either end hands in on its ticks, a datagram that just misses
+	// them is late by that much. At 60 ms state would be late by as much before
+	// anything happened.
+	standsAbove = 35 * int64(time.Millisecond)
+	// stoodBelow and standsFor say when it is gone: it has been below for so long.
+	// Otherwise what stops for a queue would begin again as soon as it drains, and
+	// the fixed rule would send twice of each event for half of the time.
+	stoodBelow = standsAbove / 4
+	standsFor  = 2 * int64(time.Second)
+)
+
+// sample takes in a round trip that ends now, and reports whether what is said of a
+// standing queue may have changed.
+func (p *path) sample(roundTrip, now int64) (changed bool) {
+	p.passedAt = max(p.passedAt, now-roundTrip)
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
+	micros := uint32(min(max(roundTrip, 0)/int64(time.Microsecond), math.MaxUint32))
+	switch {
+	case p.samples == 0:
+		p.floors = [2]uint32{micros, micros}
+		p.turnsAt = saturatingAdd(now, floorSpan)
+	case now >= p.turnsAt:
+		p.floors = [2]uint32{micros, p.floors[0]}
+		p.turnsAt = saturatingAdd(now, floorSpan)
+	default:
+		p.floors[0] = min(p.floors[0], micros)
+	}
+	p.newest[p.samples%newestSamples] = uint16(min(max(roundTrip, 0)/sampleUnit, math.MaxUint16))
+	if p.samples++; p.samples == 2*newestSamples {
+		p.samples = newestSamples // the same place
+	}
+	stood, queue := p.stands, p.queue(newestSamples)
+	if queue > stoodBelow {
+		p.stoodAt = now
+	}
+	p.deep = queue > standsAbove
+	p.stands = p.deep || p.stands && now-p.stoodAt <= standsFor
+	return p.stands || stood
+}
+
+// floor returns the least sample of the last 10 to 20 seconds; 0 before the first.
+func (p *path) floor() int64 {
+	return int64(min(p.floors[0], p.floors[1])) * int64(time.Microsecond)
+}
+
+// queue returns by how much the least of the newest n samples lies above the floor; 0
+// while there are not so many.
+func (p *path) queue(n uint8) int64 {
+	if p.samples < n {
+		return 0
+	}
+	least := p.newest[(p.samples-1)%newestSamples]
+	for i := uint8(2); i <= n; i++ {
+		least = min(least, p.newest[(p.samples-i)%newestSamples])
+	}
+	return max(int64(least)*sampleUnit-p.floor(), 0)
+}
+
+// patience is how long an acknowledgement may take: the round trip, and what its
+// variation or the peer's silence adds.
+func (p *path) patience(heartbeat int64) int64 {
+	return max(p.rtt.Smoothed()+max(4*p.rtt.Variation(), heartbeat), minResend)
 }

@@ -80,6 +80,10 @@ func TestScarFlushNeverEndsWhereWritingIsSlow(t *testing.T) {
 				n++
 			}
 			for id, times := range sent {
+				if adaptive { // as many as the window lets go
+					require.LessOrEqual(t, times, 1, "event %d", id)
+					continue
+				}
 				require.Equal(t, 1, times, "event %d", id)
 			}
 			// Each was sent when it was sent: the sample is of its own time.

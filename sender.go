@@ -20,17 +20,19 @@ type sender struct {
 	log      sentLog  // our datagrams
 	path     path
 	stats    senderStats
-	window   window // and first copies
-	budget   budget // how many bytes of further copies a second
-	outbox   outbox // our events
+	window   *window // how much may be in flight; nil: any
+	budget   budget  // how many bytes of further copies a second
+	outbox   outbox  // our events
 	outcomes outcomeQueue
 	losses   losses
 
 	asOf           int64 // what was due at this time is collected
 	patience       int64 // until a copy that is sent now may call for another
 	lossDelay      int64
-	maxEvent       int
 	maxUndelivered int
+	maxEvent       int16
+	overhead       int16 // bytes of a datagram beside its payload
+	awake          bool  // the rule looks after events
 }
 
 // senderStats are the counters of this half; see Stats.
@@ -44,15 +46,17 @@ type senderStats struct {
 // init takes a Config that was completed.
 func (s *sender) init(cfg *Config) {
 	if cfg.Adaptive {
-		s.rule = &adaptiveRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
+		s.rule = &adaptiveRule{
+			delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), poll: int64(cfg.PollInterval),
+		}
 	} else {
-		s.rule = &fixedRule{delay: int64(cfg.ResendDelay)}
+		s.rule = &fixedRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
 		s.patience = int64(cfg.ResendDelay)
 	}
-	s.window.bytes = math.MaxInt
 	s.lossDelay = int64(cfg.LossDelay)
 	s.judgeAt = s.lossDelay
-	s.maxEvent = cfg.MaxEvent
+	s.maxEvent = int16(cfg.MaxEvent)
+	s.overhead = int16(cfg.MaxDatagram - cfg.maxPayload())
 	s.maxUndelivered = eventWindow + cfg.Backlog
 	s.budget.rate = int64(cfg.EventRate)
 	s.log.init(cfg.Outcomes)
@@ -60,6 +64,16 @@ func (s *sender) init(cfg *Config) {
 
 // room returns how many events may be queued.
 func (s *sender) room() int { return s.maxUndelivered - s.outbox.undelivered }
+
+// add queues an event.
+func (s *sender) add(event []byte) (id uint16) {
+	if !s.awake {
+		s.window, s.awake = s.rule.wake(&s.log, &s.path), true
+	}
+	s.budget.note(len(event))
+	s.window.queue(eventOverhead + len(event))
+	return s.outbox.add(event)
+}
 
 // number gives a datagram of type t that leaves now its sequence.
 func (s *sender) number(t Type, now int64) (seq uint16) {
@@ -74,11 +88,6 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 // the newest one acknowledged: from there on an old acknowledgement might name a
 // datagram of a turn later, and count its events as delivered (P-3.1.4).
 func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
-
-// freshDue reports whether an event may be sent now for the first time.
-func (s *sender) freshDue(now int64) bool {
-	return s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes && now >= s.window.from
-}
 
 // copyDue reports whether a further copy of an event is due and may be sent; the
 // budget holds back copies only, and the oldest event not for long.
@@ -95,7 +104,7 @@ func (s *sender) owedAt() int64 {
 	e := o.get(o.base)
 	at := s.budget.owedAt(e)
 	if !o.due.has(uint16(o.base)) {
-		at = max(at, s.presumeLostAt(e))
+		at = max(at, s.presumeLostAt(e), saturatingAdd(e.last, s.rule.backsOff(e, &s.path)))
 	}
 	return at
 }
@@ -105,23 +114,43 @@ func (s *sender) presumeLostAt(e *pending) int64 {
 	return s.rule.presumeLostAt(e, s.overtaken(e), &s.path)
 }
 
-// eventsDue reports whether an event is due.
+// eventsDue reports whether an event is due and the window open.
 func (s *sender) eventsDue(now int64) bool {
 	s.collect(now, ownDatagram)
-	return s.copyDue() || s.freshDue(now)
+	return (s.outbox.freshDue() || s.copyDue()) && s.window.open(now)
 }
 
-// fits reports whether the oldest due event may go in a list of so many bytes.
+// fits reports whether an event may go in a list of so many bytes: the oldest that is
+// due, or in a bundle, while nothing is acknowledged, the oldest.
 func (s *sender) fits(limit int, in carrier, now int64) bool {
-	s.collect(now, in)
 	o := &s.outbox
+	if o.undelivered == 0 {
+		return false
+	}
+	limit = min(limit, maxListSize)
+	if in == bundle && s.ride(limit, now) {
+		s.asOf = now
+		return true
+	}
+	s.collect(now, in)
 	number := o.fresh
 	if s.copyDue() {
 		number = o.lowestDue()
-	} else if !s.freshDue(now) {
+	} else if !o.freshDue() {
 		return false
 	}
-	return o.get(number).fits(listOverhead, min(limit, maxListSize), in)
+	return o.get(number).fits(listOverhead, limit, in) && s.window.open(now)
+}
+
+// ride reports whether the oldest events ride in a bundle with room for so many bytes
+// of a list, because nothing is acknowledged any more.
+func (s *sender) ride(limit int, now int64) bool {
+	o := &s.outbox
+	if o.base == o.fresh || now < s.budget.allowedAt() {
+		return false
+	}
+	e := o.get(o.base)
+	return listOverhead+e.cost() <= min(limit, maxRiders) && s.rule.cutOff(e, &s.path, now)
 }
 
 // collect marks the events of which a further copy is due now in such a datagram;
@@ -129,7 +158,10 @@ func (s *sender) fits(limit int, in carrier, now int64) bool {
 func (s *sender) collect(now int64, in carrier) {
 	s.asOf = now
 	o := &s.outbox
-	if o.log.planned {
+	if o.held > 0 && now >= o.heldUntil {
+		s.release(now)
+	}
+	if o.log.planned && !s.window.crowded() {
 		s.collectPlanned(&o.log.near, false, now, in)
 		s.collectPlanned(&o.log.far, true, now, in)
 	}
@@ -145,12 +177,62 @@ func (s *sender) collect(now int64, in carrier) {
 		}
 		timedOut = timedOut || cause == byTimeout
 		o.log.planned = o.log.planned || e.plan.left > 0
-		e.noteRetransmit()
-		e.proactive = false
-		o.due.add(uint16(number))
+		e.noteRetransmit(s.path.passedAt > e.first)
+		s.presumedLost(number, e, cause, now)
 	}
 	if timedOut {
 		s.rule.timedOut(&s.path, now)
+	}
+}
+
+// presumedLost makes an event due again, now or when it has backed off.
+func (s *sender) presumedLost(number int64, e *pending, cause cause, now int64) {
+	o := &s.outbox
+	if s.oldestAt >= e.last {
+		e.tries = 0
+	}
+	if cause != byTimeout { // a timeout backs off by itself
+		e.tries = min(e.tries+1, math.MaxUint8-1)
+	}
+	e.state &^= isProactive
+	if at := saturatingAdd(e.last, s.rule.backsOff(e, &s.path)); at > now {
+		if o.held == 0 || at < o.heldUntil {
+			o.heldUntil = at
+		}
+		o.held++
+		e.state |= isHeld
+		return
+	}
+	s.makeDue(number, e)
+}
+
+// makeDue makes an event due of which the last copy is presumed lost.
+func (s *sender) makeDue(number int64, e *pending) {
+	s.outbox.due.add(uint16(number))
+	if e.inFlight() {
+		e.state &^= isInFlight
+		s.window.miss(e.cost())
+	}
+}
+
+// release makes those events due that have backed off, or need not any more because
+// an older one was delivered since.
+func (s *sender) release(now int64) {
+	o := &s.outbox
+	o.heldUntil = math.MaxInt64
+	for number := o.base; number < o.fresh && o.held > 0; number++ {
+		e := o.get(number)
+		if e.state&isHeld == 0 {
+			continue
+		}
+		at := saturatingAdd(e.last, s.rule.backsOff(e, &s.path))
+		if at <= now || s.oldestAt >= e.last {
+			o.held--
+			e.state &^= isHeld
+			s.makeDue(number, e)
+		} else {
+			o.heldUntil = min(o.heldUntil, at)
+		}
 	}
 }
 
@@ -163,7 +245,7 @@ func (s *sender) collectPlanned(cursor *cursor, far bool, now int64, in carrier)
 		if e == nil || now < s.rule.proactiveAt(e, in) || !s.budget.spare(o.due.n, now) {
 			return
 		}
-		e.proactive = true
+		e.state |= isProactive
 		o.due.add(uint16(number))
 	}
 }
@@ -177,29 +259,30 @@ func (s *sender) overtaken(e *pending) bool {
 
 // nextEvents returns when an event will be due, if nothing happens until then.
 func (s *sender) nextEvents(now int64) (at int64, ok bool) {
-	if s.freshDue(now) {
-		return now, true
+	crowded := s.window.crowded()
+	full := crowded && s.window.full() // until something is presumed lost
+	if at = now; !s.outbox.freshDue() || full {
+		at, ok = s.nextCopy(now, full)
+		if !ok {
+			return at, false
+		}
 	}
-	at, ok = s.nextCopy(now)
-	if s.outbox.freshDue() && s.outbox.inFlight < s.window.bytes {
-		at, ok = min(at, s.window.from), true
+	if crowded {
+		at = max(at, s.window.opensAt())
 	}
-	return at, ok
+	return at, true
 }
 
 // nextCopy returns when a further copy of an event will be due and may be sent;
-// math.MaxInt64 and not ok if none will.
-func (s *sender) nextCopy(now int64) (at int64, ok bool) {
+// math.MaxInt64 and not ok if none will. full says that those which are due may not.
+func (s *sender) nextCopy(now int64, full bool) (at int64, ok bool) {
 	o := &s.outbox
-	if o.due.n > 0 {
+	if o.due.n > 0 && !full {
 		at = now
-	} else if _, e := o.lastCopy(&o.log.retransmits); e != nil {
-		at = s.presumeLostAt(e)
-		if o.log.planned {
-			at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
-		}
-	} else {
+	} else if at, ok = s.nextLoss(); !ok {
 		return math.MaxInt64, false // nor is a proactive one, then
+	} else if o.log.planned && !s.window.crowded() {
+		at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
 	}
 	if allowed := s.budget.allowedAt(); at < allowed {
 		at = allowed
@@ -208,6 +291,19 @@ func (s *sender) nextCopy(now int64) (at int64, ok bool) {
 		}
 	}
 	return at, true
+}
+
+// nextLoss returns when the next copy will be presumed lost and its event due.
+func (s *sender) nextLoss() (at int64, ok bool) {
+	o := &s.outbox
+	at = math.MaxInt64
+	if o.held > 0 {
+		at, ok = o.heldUntil, true
+	}
+	if _, e := o.lastCopy(&o.log.retransmits); e != nil {
+		at, ok = min(at, s.presumeLostAt(e)), true
+	}
+	return at, ok
 }
 
 // nextProactive returns when a proactive copy will be due, near the last one or far
@@ -234,6 +330,7 @@ func (s *sender) waitsSince() (since int64, ok bool) {
 type packing struct {
 	out   []byte
 	limit int // of the length of out
+	small int // the limit for events that were retransmitted often
 	count int
 	in    carrier
 	seq   uint16
@@ -243,6 +340,23 @@ type packing struct {
 // takes reports whether an event fits after those that are in the list.
 func (l *packing) takes(e *pending) bool {
 	return l.count < maxListEvents && e.fits(len(l.out), l.limit, l.in)
+}
+
+// narrow keeps the list small for an event that was retransmitted often, and reports
+// whether the event may come after those that are in it.
+func (l *packing) narrow(e *pending) (ok bool) {
+	whole := len(l.out) + e.cost()
+	switch {
+	case e.passedBy < smallAfter:
+	case e.passedBy >= aloneAfter:
+		l.limit = min(l.limit, whole)
+		return l.count == 0
+	case l.count == 0:
+		l.limit = min(l.limit, max(l.small, whole))
+	default:
+		l.limit = min(l.limit, l.small)
+	}
+	return true
 }
 
 // appendEvents appends a list of the events that were collected, and of new ones, at
@@ -264,13 +378,20 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 	if !ok {
 		return dst
 	}
-	l := packing{out: append(dst, 0), limit: len(dst) + min(limit, maxListSize), in: in, seq: seq, first: first}
-	if s.outbox.due.n == 0 || s.appendCopies(&l, now) {
+	l := packing{
+		out: append(dst, 0), in: in, seq: seq, first: first,
+		limit: len(dst) + min(limit, maxListSize), small: len(dst) + smallDatagram - int(s.overhead),
+	}
+	switch {
+	case in == bundle && s.ride(min(limit, maxListSize), s.asOf):
+		s.appendRiders(&l, now)
+	case s.outbox.due.n == 0 || s.appendCopies(&l, now):
 		s.appendFirstCopies(&l, now)
 	}
 	if l.count == 0 {
 		return dst
 	}
+	s.window.sent(len(l.out)-len(dst), now)
 	l.out[len(dst)] = byte(l.count)
 	if !carries {
 		s.outbox.log.index.note(number, first, s.log.first, first == s.outbox.log.first)
@@ -286,19 +407,20 @@ func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 	for s.copyDue() {
 		number := o.lowestDue()
 		e := o.get(number)
-		if !l.takes(e) {
+		if !l.narrow(e) || !l.takes(e) {
 			return false
 		}
 		l.out = appendEvent(l.out, uint16(number), o.data(e))
 		l.count++
 		at := o.log.runFor(number, l.first)
 		e.last, e.run = now, uint32(at)
+		s.depart(e)
 		e.plan.spend()
 		s.noteRun(at, number, 1, l.seq)
 		o.due.remove(uint16(number))
 		s.budget.spend(int(e.size), s.asOf, now)
 		s.stats.EventsResent++
-		if e.proactive {
+		if e.proactive() {
 			s.stats.EventsAhead++
 		}
 	}
@@ -309,31 +431,70 @@ func (s *sender) appendCopies(l *packing, now int64) (all bool) {
 // the rule let them go.
 func (s *sender) appendFirstCopies(l *packing, now int64) {
 	o := &s.outbox
-	if !s.freshDue(now) {
+	if !o.freshDue() {
 		return
 	}
-	plan := s.rule.plan()
+	plan := s.rule.plan(now)
 	number, out, bytes := o.fresh, l.out, 0 // in registers: this loop is what events cost
-	limit, in, allowed := l.limit, l.in, s.window.bytes-o.inFlight
+	limit, in := l.limit, l.in
 	at := o.log.runFor(number, l.first)
 	end := min(o.end, o.base+eventWindow, number+int64(maxListEvents-l.count))
-	for ; number < end && bytes < allowed; number++ {
+	for ; number < end; number++ {
 		e := o.get(number)
 		if !e.fits(len(out), limit, in) {
 			break
 		}
 		out = appendEvent(out, uint16(number), o.data(e))
-		e.first, e.last, e.run, e.plan = now, now, uint32(at), plan
+		e.first, e.last, e.run, e.plan, e.state = now, now, uint32(at), plan, isInFlight
 		bytes += e.cost()
 	}
 	if n := int(number - o.fresh); n > 0 {
 		s.noteRun(at, o.fresh, n, l.seq)
 		o.fresh = number
-		o.inFlight += bytes
+		s.window.fly(bytes)
 		o.log.planned = o.log.planned || plan.left > 0
 		s.stats.EventsSent += uint64(n)
 		l.out = out
 		l.count += n
+	}
+}
+
+// depart notes that an event is in flight.
+func (s *sender) depart(e *pending) {
+	if !e.inFlight() {
+		e.state |= isInFlight
+		s.window.fly(e.cost())
+	}
+}
+
+// maxRiders is how many bytes of events ride in each datagram while nothing is
+// acknowledged: fewer, and those of half a second would not all be in the first that
+// passes; more, and what is sent into the dark anyway would grow tenfold.
+const maxRiders = 600
+
+// appendRiders adds the oldest undelivered events, and new ones after them. The copies
+// of the former are extra ones: they leave the times as they are at which copies in
+// datagrams of their own are due.
+func (s *sender) appendRiders(l *packing, now int64) {
+	o := &s.outbox
+	most := l.limit
+	l.limit = min(most, len(l.out)-listOverhead+maxRiders)
+	for number := o.base; number < o.fresh && s.asOf >= s.budget.allowedAt(); number++ {
+		e := o.get(number)
+		if e.delivered() {
+			continue
+		}
+		if l.count == maxListEvents || len(l.out)+e.cost() > l.limit {
+			return
+		}
+		l.out = appendEvent(l.out, uint16(number), o.data(e))
+		l.count++
+		s.noteRun(o.log.runFor(number, l.first), number, 1, l.seq)
+		s.budget.spend(int(e.size), s.asOf, now)
+		s.stats.EventsResent++
+	}
+	if l.limit = most; s.window.open(s.asOf) {
+		s.appendFirstCopies(l, now)
 	}
 }
 
@@ -360,6 +521,10 @@ func (s *sender) releaseRuns() {
 
 // trim gives back memory that was not needed lately.
 func (s *sender) trim(busy bool, now int64) {
+	if s.awake && !busy && s.outbox.undelivered == 0 {
+		s.rule.rest()
+		s.window, s.awake = nil, false
+	}
 	s.trimLog(busy, now)
 	s.outbox.trim(busy)
 	s.outcomes.trim(busy)
@@ -401,4 +566,6 @@ func (s *sender) snapshot(to *Stats) {
 	to.Undecided = int(n.DatagramsSent - n.Delivered - n.Lost)
 	to.RTT = time.Duration(s.path.rtt.Smoothed())
 	to.RTTVar = time.Duration(s.path.rtt.Variation())
+	to.MinRTT = time.Duration(s.path.floor())
+	to.QueueDelay = time.Duration(s.path.queue(newestSamples))
 }

@@ -325,6 +325,9 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 						carried[k.Sequence] = append(carried[k.Sequence], n)
 					}
 				}
+				if p.s.channel.sender.path.stands {
+					break // copies wait for longer
+				}
 				for n, e := range events[:min(len(events), base+256)] { // nothing due is left
 					require.True(rt, e.delivered || e.last >= 0 && p.now()-e.last < 100*ms, n)
 				}
@@ -423,47 +426,4 @@ func TestListEndsAtTheFirstEventThatDoesNotFit(t *testing.T) {
 	require.Empty(t, list(100))
 	require.EqualValues(t, 3, c.sender.outbox.log.end)
 	require.Equal(t, []uint16{1, 2, 3}, list(1000))
-}
-
-// New events wait while the rule's window is full and until its time comes, and
-// Deadline says when.
-func TestNewEventsWaitForTheWindow(t *testing.T) {
-	c, clock := newChannel(t, Config{ResendDelay: time.Hour})
-	w := &c.sender.window
-	list := func() (ids []uint16) {
-		h, _ := c.NextHeader(TypeEvent)
-		events, err := ParseEvents(nil, c.AppendDueEvents(nil, h.Sequence, 1000))
-		if err != nil {
-			return nil
-		}
-		for _, e := range events {
-			ids = append(ids, e.ID)
-		}
-		return ids
-	}
-	for range 4 {
-		c.Send(make([]byte, 96)) // and 4 of its own
-	}
-	w.bytes = 0
-	require.False(t, c.EventsDue(1000))
-	require.Empty(t, list())
-	_, ok := c.Deadline()
-	require.False(t, ok, "an acknowledgement would have to open it")
-
-	w.bytes = 101
-	require.Equal(t, []uint16{0, 1}, list(), "as long as fewer bytes are in flight")
-	require.Equal(t, 200, c.sender.outbox.inFlight)
-	require.False(t, c.EventsDue(1000))
-
-	w.bytes, w.from = 201, int64(5*ms)
-	require.Empty(t, list(), "not before its time")
-	at, ok := c.Deadline()
-	require.True(t, ok)
-	require.Equal(t, clock.Now().Add(5*ms), at)
-	clock.Advance(5 * ms)
-	require.Equal(t, []uint16{2}, list())
-
-	c.Receive(Header{Type: TypeInput, Ack: 1}, nil)
-	require.Equal(t, 100, c.sender.outbox.inFlight)
-	require.Equal(t, []uint16{3}, list())
 }

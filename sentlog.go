@@ -38,18 +38,19 @@ const (
 )
 
 // A stamp is what is remembered of one datagram sent, in 8 bytes: the time it
-// was sent, in nanoseconds, above three bits of state.
+// was sent, in nanoseconds, above four bits of state.
 type stamp int64
 
 const (
-	stampBits = 3
+	stampBits = 4
 
 	outcomeMask stamp = 0b011
 	undecided   stamp = 0b000
 	delivered   stamp = 0b001 // acknowledged, even if it was declared lost before
 	lost        stamp = 0b010
 
-	carriesEvents stamp = 0b100
+	carriesEvents   stamp = 0b0100
+	fromApplication stamp = 0b1000 // not the library's own
 )
 
 // sentAt returns when the datagram was sent.
@@ -111,7 +112,11 @@ func (s *sentLog) add(t Type, now int64) (seq uint16) {
 	if s.full() {
 		s.forgetOldest()
 	}
-	*s.stamps.At(s.count) = stamp(now << stampBits)
+	at := s.stamps.At(s.count)
+	*at = stamp(now << stampBits)
+	if t.application() {
+		*at |= fromApplication
+	}
 	if s.types != nil {
 		*s.types.At(s.count) = t
 	}

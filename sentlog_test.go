@@ -149,7 +149,7 @@ func TestLogRemembersWhatIsLostWithEventsForSixSeconds(t *testing.T) {
 		s.outbox.fresh++
 		s.noteRun(0, 0, 1, uint16(oldest))
 		if tc.delivered {
-			s.outbox.get(0).delivered = true
+			s.outbox.get(0).state = isDelivered
 			s.outbox.base++
 		}
 		require.Equal(t, tc.want, s.awaited(oldest, tc.now), tc)
@@ -171,6 +171,9 @@ func TestLogRemembersTheNewest(t *testing.T) {
 			for range rapid.IntRange(0, 40).Draw(t, "sends") {
 				n := len(sent)
 				r := record{stamp(n * 1000 << stampBits), Type(n)}
+				if r.kind.application() {
+					r.stamp |= fromApplication
+				}
 				require.Equal(t, uint16(n), s.add(r.kind, int64(n*1000)))
 				sent = append(sent, r)
 			}

@@ -5,14 +5,18 @@ import (
 	"time"
 )
 
-// Session is one peer's side of a connection: bytes in, bytes out. The package
-// comment shows the loop. No order of calls is illegal. It is not safe for
-// concurrent use.
+// Session: the calls of an application, in the order in which datagrams and events
+// travel. The protocol's rules are in the halves that channel.go joins, its timers in
+// heartbeat.go, the configuration in config.go.
+
+// Session is one peer's side of a connection: bytes in, bytes out. The package comment
+// shows the loop. Its methods may be called in any order. It is not safe for concurrent
+// use.
 type Session struct {
 	time       timeline
 	live       liveness
 	token      uint64
-	format     byte // of every datagram, ours and the peer's
+	format     byte // the first byte of every datagram of this session
 	bundle     bool
 	ordered    bool
 	maxPayload int
@@ -20,8 +24,8 @@ type Session struct {
 	channel    channel
 }
 
-// NewSession returns a session that begins now. A value of cfg that is negative
-// or contradicts another is ErrConfig, and the error names it.
+// NewSession returns a session that begins now. If a value of cfg is negative or
+// contradicts another, the error is ErrConfig and names it.
 func NewSession(cfg Config) (*Session, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -36,18 +40,19 @@ func NewSession(cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// Receive takes in a datagram of the peer. With an error of input (ErrShort,
+// Receive accepts or refuses a datagram of the peer. On an error of input (ErrShort,
 // ErrOversize, ErrFormat, ErrToken, ErrReplayed, ErrForged, ErrType, ErrPayload,
-// ErrWindow, ErrRejected) it was dropped: it is not acknowledged and nothing but a
-// counter changed, and if it opened, that it cannot come again. Of a session that
-// has ended Receive returns the reason.
+// ErrWindow, ErrRejected) the datagram was dropped: it is not acknowledged, and only a
+// counter changed; a sealed datagram that was authentic is also remembered, so that it
+// cannot be replayed. Once the session has ended, the error is the reason.
 //
-// Receive does not keep datagram, but what it returns is part of it, and valid
-// until the next Receive. A sealed session opens it in place, and so overwrites it,
-// after ErrForged too. Call AppendDue after each Receive: otherwise a burst could
-// outrun the acknowledgements (P-6.1.2).
+// Receive does not keep datagram, but what it returns is part of it, and valid until
+// the next Receive. A sealed session opens the datagram in place, and so overwrites it,
+// even if the result is ErrForged. Call AppendDue or Due after each Receive; otherwise
+// a burst could push datagrams out of the ack window before they are acknowledged
+// (P-6.1.2).
 //
-// A Disconnect ends the session: Receive returns nil, Err returns ErrPeerLeft.
+// A Disconnect ends the session: Receive returns nil, and Err then ErrPeerLeft.
 func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	now := s.time.read()
 	if s.channel.err != nil {
@@ -66,10 +71,10 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	if err := s.channel.receive(&in, payload, len(datagram), now); err != nil {
 		return Incoming{}, err
 	}
-	if in.Arrival == Newest || in.Arrival == Late { // else an echo would keep a session alive (P-8.1.1)
+	if in.Arrival == Newest || in.Arrival == Late { // or a reflection would keep the session alive (P-8.1.1)
 		s.live.heardAt = now
 	}
-	if in.Type == TypeDisconnect && in.Arrival == Newest { // as a true one always is (P-8.4.4), and after its acknowledgements (P-2.3.6)
+	if in.Type == TypeDisconnect && in.Arrival == Newest { // a genuine one always is Newest (P-8.4.4); its acknowledgements were read before (P-2.3.6)
 		s.channel.end(ErrPeerLeft)
 	} else if s.live.drained(s.InFlight()) {
 		s.leave(now)
@@ -77,9 +82,8 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	return in, nil
 }
 
-// refusal returns the error for a datagram that is not of this session, err
-// being what its header alone gave rise to. Another format is refused as such
-// before anything else is said of it, but for its size (P-2.3.2).
+// refusal returns the error for a datagram that is not of this session. err is the error
+// of parsing its header. The format is checked right after the size (P-2.3.2).
 func (s *Session) refusal(datagram []byte, err error) error {
 	switch n := len(datagram); {
 	case n < HeaderSize || n > MaxDatagramSize:
@@ -94,7 +98,7 @@ func (s *Session) refusal(datagram []byte, err error) error {
 	return ErrToken
 }
 
-// open opens a datagram of a sealed session.
+// open opens a datagram of a sealed session, and counts those that it refuses.
 func (s *Session) open(datagram, payload []byte, seq uint16) (plain []byte, err error) {
 	if len(datagram) < s.sealing.least() {
 		s.channel.receiver.stats.Rejected++
@@ -116,11 +120,11 @@ func (s *Session) open(datagram, payload []byte, seq uint16) (plain []byte, err 
 	return nil, err
 }
 
-// Send queues an event for AppendDue and returns its id. It copies the bytes,
-// of which there may be none. Once the session was closed or has ended, it
-// returns the reason; ErrEventTooLarge, for more than MaxEvent bytes, ends
-// nothing; the event that would make more than 256 + Backlog undelivered ends
-// the session with ErrUnacknowledged and is not queued.
+// Send queues a copy of event, which may be empty, and returns its id; AppendDue sends
+// it. On an error nothing was queued: ErrEventTooLarge for more than MaxEvent bytes;
+// ErrUnacknowledged, which ends the session, if 256 + Backlog events are undelivered
+// already (see Room); ErrClosed after Close or Shutdown; the reason, if the session has
+// ended.
 func (s *Session) Send(event []byte) (id uint16, err error) {
 	s.time.read()
 	if err := s.closed(); err != nil {
@@ -129,12 +133,12 @@ func (s *Session) Send(event []byte) (id uint16, err error) {
 	return s.channel.send(event)
 }
 
-// AppendDatagram appends a datagram of the application's to dst, for the caller
-// to send, and returns its sequence. The type is 1 to 4 or 16 to 255, else
-// ErrReservedType; the payload is at most MaxPayload bytes, else
-// ErrDatagramTooLarge; once the session was closed or has ended, which this call may
-// find (ErrStalled, ErrKeyExhausted), the error is the reason (P-2.2.4). On an error
-// dst comes back as it was. The payload must not lie in dst's spare capacity.
+// AppendDatagram appends an application datagram to dst, for the caller to send once and
+// now, and returns its sequence. t must be 1 to 4 or 16 to 255, else ErrReservedType;
+// payload at most MaxPayload bytes, else ErrDatagramTooLarge. After Close or Shutdown
+// the error is ErrClosed; once the session has ended it is the reason, and this call
+// may find it (ErrStalled, ErrKeyExhausted; P-2.2.4). On an error dst is returned
+// unchanged. payload is copied and must not lie in the spare capacity of dst.
 func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte, seq uint16, err error) {
 	now := s.time.read()
 	if err := s.closed(); err != nil {
@@ -149,7 +153,7 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	if s.exhausted() {
 		return dst, 0, s.channel.err
 	}
-	carries := s.bundle && t > TypeAccept // a server looks for a Connect from strangers (P-10.1.6)
+	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server must recognise a Connect from strangers (P-10.1.6)
 	if carries {
 		s.channel.carrierSent(now)
 	}
@@ -165,13 +169,13 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 	return s.finish(dst, append(out, payload...)), h.Sequence, nil
 }
 
-// AppendDue appends the next datagram that is due to dst: events, a heartbeat,
-// or after Close what is still to be said. It is not ok if none is due, and dst
-// comes back as it was. It is here that a session finds out that it has timed out
-// or stalled: after a pause hand in what has arrived first (P-6.1.4).
+// AppendDue appends the next datagram that is due to dst: events, a heartbeat, or, while
+// the session is leaving, a Disconnect. If none is due, ok is false and dst is returned
+// unchanged. Only AppendDue and Due detect a timeout or stall: after a pause, pass what
+// has arrived to Receive first (P-6.1.4).
 //
-// Due is the loop over it. One by hand must end by itself where writing is slow,
-// or what comes due while it writes keeps it from what has arrived:
+// Due is an iterator over AppendDue. A loop of your own must bound its time: if writing
+// is slow, more becomes due while it writes, and it might never return to receiving.
 //
 //	for began := time.Now(); time.Since(began) < 10*time.Millisecond; {
 //		datagram, ok := s.AppendDue(buf[:0])
@@ -185,8 +189,9 @@ func (s *Session) AppendDue(dst []byte) (out []byte, ok bool) {
 	return s.appendDue(dst, now, now)
 }
 
-// appendDue appends the next datagram of what was due at asOf, sent now: the first of
-// what P-6.1.1 names, Event datagrams as long as events are due (P-6.4.3).
+// appendDue appends the next datagram that was due at asOf; it is sent now. It checks
+// what is due in the order of P-6.1.1; Event datagrams follow each other as long as
+// events are due (P-6.4.3).
 func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 	if now < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
 		return dst, false
@@ -217,7 +222,7 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 	return s.appendEmpty(dst, TypeHeartbeat, now), true
 }
 
-// dueAt returns when something will be due, if nothing comes up until then (P-6.6.1).
+// dueAt returns when something will be due, if nothing is called until then (P-6.6.1).
 func (s *Session) dueAt() int64 {
 	at := min(s.live.timesOutAt(), s.stallsAt(), s.live.beatsAt())
 	if s.live.draining {
@@ -232,14 +237,14 @@ func (s *Session) dueAt() int64 {
 	return at
 }
 
-// appendLeaving appends what a closed session still sends: events that were
-// never sent, as far as the span allows, then the Disconnects. After the last
-// the session ends (P-8.4.2).
+// appendLeaving appends what a leaving session still sends: the events that were never
+// sent, as far as the window allows, then the Disconnects. After the last of them the
+// session ends (P-8.4.2).
 func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
 		return dst, false
-	case s.live.disconnects == disconnectCopies && s.channel.sender.freshDue(now):
+	case s.live.disconnects == disconnectCopies && s.channel.sender.outbox.freshDue():
 		return s.appendEvents(dst, now), true
 	case s.live.disconnects > 0:
 		s.live.disconnects--
@@ -256,7 +261,7 @@ func (s *Session) appendEvents(dst []byte, now int64) []byte {
 	return s.finish(dst, s.channel.appendEvents(h.appendTo(dst), h.Sequence, s.maxPayload, ownDatagram, now))
 }
 
-// appendEmpty appends a datagram without payload.
+// appendEmpty appends a datagram of a type without payload.
 func (s *Session) appendEmpty(dst []byte, t Type, now int64) []byte {
 	var h Header
 	s.assign(&h, t, now)
@@ -271,8 +276,8 @@ func (s *Session) assign(h *Header, t Type, now int64) {
 	s.live.sentAt = now
 }
 
-// exhausted reports whether no further datagram may be numbered, which ends the
-// session; one that was leaving has left.
+// exhausted reports whether no further datagram may be numbered, in which case it ends
+// the session.
 func (s *Session) exhausted() bool {
 	switch {
 	case s.channel.sender.halfway():
@@ -285,7 +290,7 @@ func (s *Session) exhausted() bool {
 	return true
 }
 
-// finish seals the datagram that was numbered last and appended to dst, and counts
+// finish seals the datagram that out has after dst, which was numbered last, and counts
 // its bytes.
 func (s *Session) finish(dst, out []byte) []byte {
 	if s.sealing != nil {
@@ -295,13 +300,13 @@ func (s *Session) finish(dst, out []byte) []byte {
 	return out
 }
 
-// Due yields every datagram that is due, each built from buf[:0] and valid until
-// the next: the loop over AppendDue. A buf of MaxDatagramSize bytes fits them
-// all. Breaking off leaves the rest due.
+// Due yields every datagram that is due: an iterator over AppendDue. Each is built in
+// buf, from its start, and valid until the next; MaxDatagramSize bytes suffice for all.
+// If the loop breaks, the rest stays due.
 //
-// What is due is decided by the time at which the loop begins, so that it ends
-// however slow writing is; each datagram is sent at the time at which it is asked
-// for. An event that is sent inside the loop may still go in it (P-6.1.3).
+// Due yields what is due when the loop begins, so that it ends even if writing is slow.
+// Each datagram counts as sent when it is yielded. An event that is passed to Send
+// inside the loop may still be sent in it (P-6.1.3).
 func (s *Session) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		asOf := s.time.read()
@@ -314,16 +319,16 @@ func (s *Session) Due(buf []byte) iter.Seq[[]byte] {
 	}
 }
 
-// NextOutcome returns the next outcome in the order in which they were decided,
-// if Config.Outcomes is set: every datagram sent gets one, Delivered at its
-// first acknowledgement, or lost when that is LossDelay overdue. The queue holds
-// 1,024; beyond that the oldest is dropped and counted in OutcomesDropped. It
-// goes on working after the end.
-func (s *Session) NextOutcome() (Outcome, bool) { return s.channel.nextOutcome(s.time.read()) }
+// NextOutcome returns the next outcome, in the order in which they were decided; ok is
+// false if there is none, or Config.Outcomes is not set. Every datagram sent gets one
+// outcome: delivered at its first acknowledgement, or lost smoothed RTT + LossDelay
+// after it was sent. The queue holds 1,024 outcomes; beyond that the oldest is dropped
+// and counted in Stats.OutcomesDropped. NextOutcome works after the end, too.
+func (s *Session) NextOutcome() (o Outcome, ok bool) { return s.channel.nextOutcome(s.time.read()) }
 
-// Deadline returns when AppendDue next has something to do, as far as is known
-// at the last call; any call of Send, AppendDatagram, Receive, AppendDue,
-// Shutdown or Close may change it. It is not ok when the session has ended.
+// Deadline returns when AppendDue next has something to do, as far as the last call
+// knew; any call of Send, AppendDatagram, Receive, AppendDue, Due, Shutdown or Close may
+// change it. ok is false once the session has ended.
 func (s *Session) Deadline() (t time.Time, ok bool) {
 	if s.channel.err != nil {
 		return time.Time{}, false
@@ -334,11 +339,11 @@ func (s *Session) Deadline() (t time.Time, ok bool) {
 	return s.time.time(s.dueAt()), true
 }
 
-// Close begins to leave. From then on there is no timeout, stall, resend or
-// heartbeat: AppendDue returns the events that were never sent, as far as the
-// span allows, then three Disconnects, all at once, and then ends the session with
-// ErrClosed. Until then Receive works in full. Events sent just before go out once:
-// to be sure of them, use Shutdown, or wait until InFlight is 0 first.
+// Close begins to leave. From then on there is no timeout, stall, retransmission or
+// heartbeat. AppendDue returns the events that were never sent, as far as the window
+// allows, then three Disconnects, all without delay, and then ends the session with
+// ErrClosed. Until then Receive works as before. Events sent just before Close are sent
+// once; to be sure that they are delivered, use Shutdown.
 func (s *Session) Close() {
 	now := s.time.read()
 	if s.channel.err == nil && !s.live.leaving {
@@ -346,13 +351,13 @@ func (s *Session) Close() {
 	}
 }
 
-// Shutdown leaves once everything is delivered, or when patience has passed, as
-// Close does. From now on Send and AppendDatagram return ErrClosed; until it
-// leaves, all else goes on: receiving, resends, heartbeats, timeout and stall. A
-// second call can only shorten the wait, Close ends it, and a patience of 0 or less
-// is Close. It tells of this side's events only: when both sides shut down, the
-// first that has delivered all of its own leaves, and what the other still had is in
-// the other's Undelivered.
+// Shutdown waits until all events of this side are delivered, for at most patience, and
+// then leaves as Close does. From now on Send and AppendDatagram return ErrClosed;
+// everything else goes on while it waits: receiving, retransmissions, heartbeats,
+// timeout and stall. A second call can only shorten the wait, Close ends it, and a
+// patience of 0 or less is the same as Close. When both sides shut down, the first
+// whose events are all delivered leaves; what the other had not delivered by then is in
+// its Undelivered.
 func (s *Session) Shutdown(patience time.Duration) {
 	now := s.time.read()
 	if s.channel.err != nil || s.live.leaving {
@@ -364,14 +369,14 @@ func (s *Session) Shutdown(patience time.Duration) {
 	s.channel.quietUntil = min(s.channel.quietUntil, s.live.leaveBy)
 }
 
-// leave begins the farewell, in which nothing is sent again (P-8.4.1, P-8.4.3).
+// leave begins to leave; nothing is retransmitted from now on (P-8.4.1, P-8.4.3).
 func (s *Session) leave(now int64) {
 	s.live.leave(now)
 	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
 	s.channel.sender.outbox.due = idSet{}
 }
 
-// closed returns the reason for which nothing can be sent.
+// closed returns why the application can send nothing more, or nil if it can.
 func (s *Session) closed() error {
 	if s.channel.err == nil && s.live.closing() {
 		return ErrClosed
@@ -379,43 +384,43 @@ func (s *Session) closed() error {
 	return s.channel.err
 }
 
-// Undelivered yields the events that are not known to be delivered, those that
-// were never sent included, by id: what to send again over a new session, or to
-// log. It works after the end, too. With Config.Ordered, which should be set alike
-// at both ends, it yields all from the oldest of them on, because the peer hands
-// over nothing behind a gap. Some of them may have arrived: the peer's
-// acknowledgements of the last round trip are lost with a session, so the
-// application must bear an event twice, or tell by its contents.
+// Undelivered yields the events that are not known to be delivered, by id, including
+// those that were never sent: to send them again over a new session, or to log them. It
+// works after the end, too. With Config.Ordered, which should be set alike at both ends,
+// it yields every event from the oldest undelivered one on, because the peer delivers
+// nothing behind a missing event. Some of them may have arrived, since the peer's last
+// acknowledgements are lost with the session: the application must tolerate an event
+// that comes twice, or recognise it by its contents.
 //
-// Data is valid until the next call of the session, which the loop must not make;
-// after the end, for good.
+// Data is valid until the next call of a method of the session, which the loop must not
+// make; after the end it stays valid.
 func (s *Session) Undelivered() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		s.channel.sender.outbox.waiting(s.ordered, yield)
 	}
 }
 
-// Err returns the reason for which the session has ended; nil while it lives. It
-// tells what the last call found and reads no clock.
+// Err returns why the session has ended, or nil if it has not. It reports what the last
+// call found and reads no clock.
 func (s *Session) Err() error { return s.channel.err }
 
-// RTT returns the smoothed round trip time (RFC 6298); 0 before the first
-// sample. It includes the peer's wait for its next datagram, up to a tick.
+// RTT returns the smoothed round-trip time (RFC 6298); 0 before the first sample. It
+// includes the peer's wait for its next datagram, up to a tick.
 func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
 
-// MaxPayload returns how many bytes an application datagram may carry.
+// MaxPayload returns how many bytes of payload an application datagram may have.
 func (s *Session) MaxPayload() int { return s.maxPayload }
 
 // MaxEvent returns how many bytes an event may have.
-func (s *Session) MaxEvent() int { return s.channel.sender.maxEvent }
+func (s *Session) MaxEvent() int { return int(s.channel.sender.maxEvent) }
 
-// InFlight returns how many events are not known to be delivered, those included
-// that were not sent yet. After the end it tells how many stayed so.
+// InFlight returns how many events are not known to be delivered, including those that
+// were not sent yet. After the end it is how many were so at the end.
 func (s *Session) InFlight() int { return s.channel.sender.outbox.undelivered }
 
-// Room returns how many events Send takes before it ends the session with
-// ErrUnacknowledged, for callers who would rather slow down; 0 once the session
-// was closed or has ended.
+// Room returns how many more events Send accepts before it ends the session with
+// ErrUnacknowledged, for callers who would rather slow down; 0 after Close, Shutdown or
+// the end.
 func (s *Session) Room() int {
 	if s.live.closing() {
 		return 0

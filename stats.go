@@ -5,8 +5,8 @@ import "time"
 // The counters as the application sees them. Each half of the channel counts its own
 // and copies them here (receiver.snapshot, sender.snapshot).
 
-// Stats counts what a session or channel has done since its start. Undecided, RTT and
-// RTTVar are not counts: they describe the moment.
+// Stats counts what a session or channel has done since its start. Undecided and the
+// times at the end are not counts: they describe the moment.
 type Stats struct {
 	DatagramsSent     uint64
 	DatagramsReceived uint64 // valid ones, whatever their Arrival, but not withheld ones
@@ -43,10 +43,15 @@ type Stats struct {
 
 	RTT    time.Duration // smoothed round-trip time, RFC 6298's SRTT; 0 before the first sample
 	RTTVar time.Duration // its variation, RFC 6298's RTTVAR
+	// MinRTT is the shortest round trip of the last 10 to 20 seconds; 0 before the first
+	// sample. QueueDelay is by how much the shortest of the newest eight exceeds it:
+	// the standing queue on the path. If it stays above some 30 ms, more is sent than
+	// the link carries: send less state until it is gone.
+	MinRTT, QueueDelay time.Duration
 }
 
-// Add adds the counters of another session to s, for a server's totals. Of RTT and
-// RTTVar it keeps the larger.
+// Add adds the counters of another session to s, for a server's totals. Of the times it
+// keeps the larger.
 func (s *Stats) Add(o Stats) {
 	s.DatagramsSent += o.DatagramsSent
 	s.DatagramsReceived += o.DatagramsReceived
@@ -72,4 +77,6 @@ func (s *Stats) Add(o Stats) {
 	s.EventsDuplicate += o.EventsDuplicate
 	s.RTT = max(s.RTT, o.RTT)
 	s.RTTVar = max(s.RTTVar, o.RTTVar)
+	s.MinRTT = max(s.MinRTT, o.MinRTT)
+	s.QueueDelay = max(s.QueueDelay, o.QueueDelay)
 }

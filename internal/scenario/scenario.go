@@ -5,6 +5,7 @@ package scenario
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -25,6 +26,13 @@ type Traffic struct {
 	StateA    int // state datagrams a second, at most TickRate
 	StateB    int
 
+	Once   int           // if not 0: the client sends so many events at OnceAt, beside the others
+	OnceAt time.Duration // later by up to a tick
+
+	// Phases lets the two sides' ticks begin at moments of their own, by the seed,
+	// instead of at one.
+	Phases bool
+
 	// OnTicks hands arrivals in at the next tick, as a game loop does that polls
 	// its socket; otherwise they are handed in as they arrive.
 	OnTicks bool
@@ -42,12 +50,15 @@ const udpIP = simnet.UDPOverIPv4
 
 // Result is what one run measured, both directions together.
 type Result struct {
-	Latencies []time.Duration // from Send to the hand-over, sorted
-	Sent      int             // events; as many as Latencies unless some were lost
-	Twice     int             // events handed over more than once
-	Copies    float64         // copies sent of each event
-	Bytes     float64         // sent for each event, beyond what the state alone would cost
-	Err       error           // why a session ended
+	Latencies []time.Duration  // from Send to the hand-over, sorted
+	Sent      int              // events; as many as Latencies unless some were lost
+	Twice     int              // events handed over more than once
+	Copies    float64          // copies sent of each event
+	Bytes     float64          // sent for each event, beyond what the state alone would cost
+	Err       error            // why a session ended
+	Events    [2]Span          // of the client's and the server's events, if the game asked for Details
+	States    [2]Span          // of their state datagrams, likewise
+	Stats     [2]ackbits.Stats // of the client and the server, when all was over
 }
 
 // Quantile returns the latency that the share q of the events does not exceed.
@@ -65,6 +76,11 @@ type Game struct {
 	Link    simnet.Config  // both ways
 	Traffic Traffic
 	Weather []Change // of both links
+	Police  Policer  // of both links
+	Others  Others   // who share the link from the client
+	// Withhold is when both sides' Accept withholds every state datagram.
+	Withhold simnet.Window
+	Details  bool // Result.Events and States are wanted
 	// Observe, if not nil, is told what happens on the links, see
 	// simnet.Pair.Observe. Carried tells which events a datagram has.
 	Observe func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte)
@@ -90,8 +106,9 @@ func (g *Game) Play() Result {
 	cfg.Clock = clock
 	cfg.Token = g.Seed
 	cfg.PollInterval = time.Second / time.Duration(traffic.TickRate)
-	a, b := newPeer(cfg, traffic, traffic.StateA), newPeer(cfg, traffic, traffic.StateB)
+	a, b := newPeer(cfg, g, traffic.StateA), newPeer(cfg, g, traffic.StateB)
 	a.other, b.other = b, a
+	a.once = traffic.Once
 	pair := simnet.NewPair(g.Seed, clock, a, b, g.Link, g.Link)
 	if g.Observe != nil {
 		pair.Observe(g.Observe)
@@ -102,13 +119,18 @@ func (g *Game) Play() Result {
 			pair.Link(simnet.BToA).SetConfig(pair.Now(), c.Link)
 		})
 	}
-	a.send = func(datagram []byte) { pair.Send(simnet.AToB, datagram) }
-	b.send = func(datagram []byte) { pair.Send(simnet.BToA, datagram) }
-	a.now, b.now = pair.Now, pair.Now
-	pair.Every(traffic.TickRate, time.Second, func() {
-		a.tick()
-		b.tick()
-	})
+	for i, p := range []*peer{a, b} {
+		police := g.Police.bucket()
+		p.now = pair.Now
+		p.send = func(datagram []byte) {
+			p.account(datagram)
+			if police.passes(pair.Now(), len(datagram)+udpIP) {
+				pair.Send(simnet.Direction(i), datagram)
+			}
+		}
+	}
+	g.Others.start(pair, g.Seed)
+	startTicks(pair, g, a, b)
 	pair.Run(traffic.Duration)
 	a.quiet, b.quiet = true, true
 	pair.RunUntil(func() bool {
@@ -116,9 +138,10 @@ func (g *Game) Play() Result {
 		return ended || a.session.InFlight() == 0 && b.session.InFlight() == 0
 	}, traffic.Duration+time.Minute)
 
-	var r Result
+	r := Result{Stats: [2]ackbits.Stats{a.session.Stats(), b.session.Stats()}}
 	var copies, bytes uint64
-	for _, p := range []*peer{a, b} {
+	for i, p := range []*peer{a, b} {
+		r.Events[i], r.States[i] = p.events, p.stateFates
 		if err := p.session.Err(); err != nil && r.Err == nil {
 			r.Err = err
 		}
@@ -134,6 +157,24 @@ func (g *Game) Play() Result {
 		r.Bytes = float64(bytes) / float64(r.Sent)
 	}
 	return r
+}
+
+// startTicks lets both sides tick: at one moment, the client first, or each at
+// moments of its own.
+func startTicks(pair *simnet.Pair, g *Game, a, b *peer) {
+	rate := g.Traffic.TickRate
+	if !g.Traffic.Phases {
+		pair.Every(rate, time.Second, func() {
+			a.tick()
+			b.tick()
+		})
+		return
+	}
+	random := rand.New(rand.NewPCG(g.Seed, 7))
+	for _, p := range []*peer{a, b} {
+		phase := time.Duration(random.Int64N(int64(time.Second) / int64(rate)))
+		pair.At(phase, func() { pair.Every(rate, time.Second, p.tick) })
+	}
 }
 
 // Carried appends the events that a session's datagram carries to dst, alone or
@@ -177,6 +218,15 @@ type peer struct {
 	payload   []byte
 	event     []byte
 
+	once     int // events still to be sent at Traffic.OnceAt
+	withhold simnet.Window
+	list     []ackbits.Event
+
+	// What becomes of what this side sends, if details are wanted.
+	details    bool
+	events     []Fate
+	stateFates []Fate
+
 	sentAt    []time.Duration // of the events sent, by the number in them
 	received  []bool          // of the other side's
 	latencies []time.Duration
@@ -184,21 +234,37 @@ type peer struct {
 	atEnd     ackbits.Stats // when the last event was sent
 }
 
-func newPeer(cfg ackbits.Config, traffic Traffic, stateRate int) *peer {
-	session, err := ackbits.NewSession(cfg)
-	if err != nil {
-		panic(err)
-	}
-	return &peer{
-		session: session, traffic: traffic, stateRate: stateRate,
+func newPeer(cfg ackbits.Config, g *Game, stateRate int) *peer {
+	traffic := g.Traffic
+	p := &peer{
+		traffic: traffic, stateRate: stateRate, withhold: g.Withhold, details: g.Details,
 		buf:     make([]byte, 0, ackbits.MaxDatagramSize),
 		payload: make([]byte, traffic.StateSize),
 		event:   make([]byte, max(traffic.EventSize, 8)),
 	}
+	if p.withhold != (simnet.Window{}) {
+		cfg.Accept = p.accept
+	}
+	var err error
+	if p.session, err = ackbits.NewSession(cfg); err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// accept withholds state for a while, as one does that lacks its baseline.
+func (p *peer) accept(ackbits.Header, []byte) error {
+	if now := p.now(); now >= p.withhold.From && now < p.withhold.To {
+		return ackbits.ErrWithhold
+	}
+	return nil
 }
 
 // Receive takes a datagram from the link.
 func (p *peer) Receive(datagram []byte) {
+	if foreign(datagram) {
+		return
+	}
 	if p.traffic.OnTicks {
 		p.arrived = append(p.arrived, slices.Clone(datagram))
 		return
@@ -211,6 +277,9 @@ func (p *peer) take(datagram []byte) {
 	if err != nil {
 		return // a session that has ended; Run reports it
 	}
+	if p.details && len(in.Payload) >= 8 {
+		p.other.stateFates[binary.LittleEndian.Uint64(in.Payload)].arrive(p.now())
+	}
 	for _, e := range in.Events {
 		k := Number(e)
 		if p.received = slices.Grow(p.received, max(0, k+1-len(p.received))); k >= len(p.received) {
@@ -221,6 +290,9 @@ func (p *peer) take(datagram []byte) {
 			continue
 		}
 		p.received[k] = true
+		if p.details {
+			p.other.events[k].arrive(p.now())
+		}
 		p.latencies = append(p.latencies, p.now()-p.other.sentAt[k])
 	}
 }
@@ -255,9 +327,16 @@ func (p *peer) tick() {
 		binary.LittleEndian.PutUint64(p.event, uint64(len(p.sentAt)))
 		if _, err := p.session.Send(p.event); err == nil {
 			p.sentAt = append(p.sentAt, p.now())
+			if p.details {
+				p.events = append(p.events, Fate{At: p.now()})
+			}
 		}
 	}
 	if every(p.ticks, p.stateRate, p.traffic.TickRate) {
+		if p.details && len(p.payload) >= 8 {
+			binary.LittleEndian.PutUint64(p.payload, uint64(len(p.stateFates)))
+			p.stateFates = append(p.stateFates, Fate{At: p.now(), Copies: 1})
+		}
 		if datagram, _, err := p.session.AppendDatagram(p.buf, ackbits.TypeSnapshot, p.payload); err == nil {
 			p.states++
 			p.send(datagram)
@@ -275,7 +354,12 @@ func (p *peer) eventsNow() int {
 	if p.quiet {
 		return 0
 	}
-	return p.traffic.Events(p.ticks)
+	n := p.traffic.Events(p.ticks)
+	if p.once > 0 && p.now() >= p.traffic.OnceAt {
+		n += p.once
+		p.once = 0
+	}
+	return n
 }
 
 // Events is how many events each side sends at a tick, the first being 0.

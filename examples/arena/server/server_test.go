@@ -283,7 +283,6 @@ func TestIdleInACrowdedNetwork(t *testing.T) {
 		}
 	}
 	require.Less(t, s.Players(), 3)
-	require.EqualValues(t, s.Counters().Kicked.Load(), 3-s.Players(), "not the one of another network")
 	require.NoError(t, join(t, s, "127.0.0.3").Client.Err())
 }
 

@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/ackbits/ackbits/simnet"
+)
+
+// Policer drops what exceeds a rate instead of letting it wait, as many a
+// provider's does: a bucket of Burst bytes that fills at Rate bytes a second. The
+// zero value lets everything through.
+type Policer struct{ Rate, Burst int }
+
+// bucket is a Policer at work on one direction.
+type bucket struct {
+	Policer
+	tokens float64
+	last   time.Duration
+}
+
+func (p Policer) bucket() *bucket { return &bucket{Policer: p, tokens: float64(p.Burst)} }
+
+// passes reports whether a datagram of size bytes passes at now.
+func (b *bucket) passes(now time.Duration, size int) bool {
+	if b.Rate == 0 {
+		return true
+	}
+	b.tokens = min(b.tokens+float64(b.Rate)*(now-b.last).Seconds(), float64(b.Burst))
+	b.last = now
+	if b.tokens < float64(size) {
+		return false
+	}
+	b.tokens -= float64(size)
+	return true
+}
+
+// Others share the link from the client: in each Period, Burst bytes come at once
+// in datagrams of 1,200, at a moment of the period that the seed decides. The zero
+// value is nobody.
+type Others struct {
+	Burst  int
+	Period time.Duration
+}
+
+// foreignByte begins a datagram of others: no format of ackbits'.
+const foreignByte = 0xFF
+
+func foreign(datagram []byte) bool { return len(datagram) > 0 && datagram[0] == foreignByte }
+
+// start lets them send for as long as the game lasts.
+func (o Others) start(pair *simnet.Pair, seed uint64) {
+	if o.Burst == 0 {
+		return
+	}
+	random := rand.New(rand.NewPCG(seed, 11))
+	datagram := make([]byte, 1200-udpIP)
+	datagram[0] = foreignByte
+	pair.Every(1, o.Period, func() {
+		pair.At(pair.Now()+time.Duration(random.Int64N(int64(o.Period))), func() {
+			for sent := 0; sent+1200 <= o.Burst; sent += 1200 {
+				pair.Send(simnet.AToB, datagram)
+			}
+		})
+	})
+}

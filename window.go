@@ -1,0 +1,282 @@
+package ackbits
+
+import (
+	"math"
+	"time"
+)
+
+// How many bytes of events may be in flight, and how fast they go out, with
+// Config.Adaptive (P-17.1.1). The signals are path.go's; what a datagram carries is
+// sender.go's. State datagrams are the application's and never wait. The fixed rule has
+// no window, nor has a session in which nothing but heartbeats flow: it is nil then,
+// and everything may go.
+
+// window bounds the bytes of events in flight, first copies and retransmissions
+// alike, and spreads what it lets go. While all that is undelivered fits, it lets
+// everything go at once. An event counts from its first copy on until it is delivered
+// or its last copy presumed lost; proactive copies do not count, since they go only
+// while everything fits.
+type window struct {
+	size     int64 // bytes
+	load     int64 // of the events that are undelivered, those that wait included
+	inFlight int64 // of those that are in flight
+	arrived  int64 // of all that were delivered
+	permit   bool  // a copy was presumed lost: one datagram may go though the window is full
+
+	// Pacing: what is sent is paid off in the time that its bytes take at the pace.
+	pace      int64 // nanoseconds a byte
+	paidUntil int64
+	poll      int64 // how far apart the calls are that send
+
+	steady    bool  // the start is over: a queue or losses were seen
+	step      int64 // by how much it grows
+	lossAt    int64 // when it was last cut for losses without a queue
+	limitedAt int64 // when something last waited for it
+	round     round
+	usual     shares // of the datagrams lost in rounds that the window did not limit
+}
+
+// round is a round trip: it ends when a datagram is acknowledged that was sent after
+// it began.
+type round struct {
+	end     int64 // the number of the first such datagram
+	arrived int64 // window.arrived at the last acknowledgement
+	most    int64 // the most bytes in flight
+	deepest int64 // the deepest queue that a sample showed
+	limited bool  // something waited for the window
+	shares
+}
+
+// shares counts datagrams whose outcome is known, and those lost of them.
+type shares struct{ of, lost int64 }
+
+// percent returns the share that was lost.
+func (s shares) percent() int64 { return s.lost * 100 / max(s.of, 1) }
+
+// The constants, and what breaks in each direction:
+const (
+	// firstWindow is what goes before anything is known: bursts up to here go at
+	// once. 10 KB spread 200 events of a tick over two; 32 KB fill the queue of a
+	// link of 1 Mbit/s for a quarter of a second.
+	firstWindow = 16 << 10
+	// leastWindow keeps the oldest event moving: with less a single loss would
+	// leave nothing in flight that tells of it.
+	leastWindow = 4 * MaxDatagramSize
+	// mostWindow is above what 256 events of the largest size take.
+	mostWindow = 1 << 19
+	// startQuarters is by how many quarters of what is delivered the window grows
+	// at the start: 4 double it each round trip, and 256 large events on a link
+	// without limit take 370 ms at a round trip of 60, not 340; with 6 it overshoots
+	// a queue of 50 ms by half.
+	startQuarters = 5
+	// startQueue is the sample that ends the start: below 15 ms what one tick sends
+	// looks like a queue, above 30 the queue of a narrow link is full first.
+	startQueue = 20 * int64(time.Millisecond)
+	// startSamples and steadySamples are over how many samples a queue is judged.
+	// The first overshoot must be seen at once; later, with as few, the bursts of
+	// others on the link would take the window down again and again.
+	startSamples, steadySamples = 2, 4
+	// cutAbove is from what queue on a window that is the limit is cut.
+	cutAbove = 30 * int64(time.Millisecond)
+	// queueTarget is how much queue is left when one is cut: with none the link is
+	// idle between acknowledgements, which come 50 ms apart, with 40 ms state is
+	// late.
+	queueTarget = 20 * int64(time.Millisecond)
+	// stepShare bounds a step of growth to an eighth. Steps double while nothing
+	// stands, so a link that becomes free is taken within a second; a quarter fills
+	// the queue of a narrow one within a round.
+	stepShare = 8
+	// lossStep is the share by which it grows after it was cut for losses: with a
+	// 16th of the window a queue that holds two datagrams overflows twice as often,
+	// with a 64th a link is found again only after some ten seconds.
+	lossStep = 32
+	// excessLoss is how many percent above the usual show that the window overflows
+	// a queue too short to be seen. Chance gives half of that in a round of 30
+	// datagrams at 5 %; with 20 a tenth of all state is lost. graveLoss says so
+	// whatever the queue.
+	excessLoss, graveLoss = 10, 40
+	// fewestLost and fewestSent keep chance out of it.
+	fewestLost, fewestSent = 3, 8
+	// smoothFor is for how long after such a cut one datagram goes at a time: a
+	// queue that holds two has no room for more.
+	smoothFor = 10 * int64(time.Second)
+	// paceShare is in how many fifths of a round trip a window goes out. In all of
+	// it, the link is idle while acknowledgements wait at the peer; in three, a
+	// window makes a queue by itself.
+	paceShare = 4
+	// idleFor is after how long without a queue in which nothing waited a small
+	// window is forgotten: a burst later starts anew. Sooner, and a link that is
+	// narrow all the time would be flooded again and again; later, and bursts of a
+	// game would be spread over round trips for the queue of a moment.
+	idleFor = 2 * int64(time.Second)
+	// limitedFor is for how long after something waited for the window a queue is
+	// put down to events.
+	limitedFor = int64(time.Second)
+	// leastPoll is for callers who follow Deadline: what they may send at once, so
+	// that a timer which is late by that much loses nothing.
+	leastPoll = 4 * int64(time.Millisecond)
+	// usualMemory is of how many datagrams the usual loss is remembered.
+	usualMemory = 256
+)
+
+// init is for a caller who sends so far apart; 0: at Deadline.
+func (w *window) init(poll int64) {
+	*w = window{
+		size: firstWindow, step: MaxDatagramSize, poll: max(poll, leastPoll),
+		lossAt: math.MinInt64 / 2, limitedAt: math.MinInt64 / 2,
+	}
+}
+
+// crowded reports whether not everything fits.
+func (w *window) crowded() bool { return w != nil && w.load > w.size }
+
+// full reports whether nothing may go before something is delivered or lost.
+func (w *window) full() bool { return w.inFlight >= w.size && !w.permit }
+
+// opensAt returns when the next datagram with events may go, as far as the pace is
+// concerned: when a whole one is paid for.
+func (w *window) opensAt() int64 { return w.paidUntil + w.datagram() }
+
+// datagram is the time that one takes at the pace.
+func (w *window) datagram() int64 { return MaxDatagramSize * w.pace }
+
+// open reports whether a datagram with events may go.
+func (w *window) open(now int64) bool {
+	if !w.crowded() {
+		return true
+	}
+	if w.full() || now < w.opensAt() {
+		w.round.limited = true
+		return false
+	}
+	return true
+}
+
+// sent notes that a datagram left with so many bytes of events. What was not used is
+// saved up for one poll and a datagram, lest a caller's tick set the pace.
+func (w *window) sent(bytes int, now int64) {
+	if w == nil {
+		return
+	}
+	w.permit = false
+	w.round.most = max(w.round.most, w.inFlight)
+	saved := w.poll + w.datagram()
+	if w.smooth(now) {
+		saved = max(w.poll, w.datagram())
+	}
+	w.paidUntil = max(w.paidUntil, now-saved) + int64(bytes)*w.pace
+}
+
+func (w *window) smooth(now int64) bool { return now-w.lossAt < smoothFor }
+
+// queue, fly, miss and arrive note what becomes of events of so many bytes: handed to
+// Send, sent, presumed lost, and delivered, so many of them being in flight.
+func (w *window) queue(bytes int) {
+	if w != nil {
+		w.load += int64(bytes)
+	}
+}
+
+func (w *window) fly(bytes int) {
+	if w != nil {
+		w.inFlight += int64(bytes)
+	}
+}
+
+func (w *window) miss(bytes int) {
+	if w != nil {
+		w.inFlight -= int64(bytes)
+		w.permit = true
+	}
+}
+
+func (w *window) arrive(bytes, inFlight int) {
+	if w != nil {
+		w.load -= int64(bytes)
+		w.inFlight -= int64(inFlight)
+		w.arrived += int64(bytes)
+	}
+}
+
+// acknowledged takes note of acknowledgements: of the samples in the path, of so many
+// datagrams whose outcome became known and of what was delivered. It reports whether
+// the link is too narrow for what is sent. ackGap is how far apart acknowledgements
+// come.
+func (w *window) acknowledged(outcomes shares, ackGap int64, log *sentLog, p *path, now int64) (narrow bool) {
+	r := &w.round
+	r.of += outcomes.of
+	r.lost += outcomes.lost
+	if w.load == 0 && !r.limited {
+		return false // nothing to be learned, and nothing to be held back
+	}
+	fresh := w.arrived - r.arrived
+	r.arrived = w.arrived
+	sample := p.queue(1)
+	r.deepest = max(r.deepest, sample)
+	if sample > startQueue {
+		w.steady = true
+	}
+	if !w.steady && r.limited {
+		w.size = min(w.size+fresh*startQuarters/4, mostWindow)
+	}
+	queue := w.standing(p)
+	if r.limited {
+		w.limitedAt = now
+	}
+	narrow = now-w.limitedAt < limitedFor && p.queue(startSamples) > standsAbove || r.limited && 4*r.lost > r.of
+	if log.top >= r.end {
+		w.turn(queue, p, now)
+		*r = round{end: log.count, arrived: w.arrived, most: w.inFlight}
+	}
+	w.setPace(ackGap, p, now)
+	return narrow
+}
+
+// setPace lets the window out over most of a round trip, or while it goes smoothly,
+// over the time for which an event counts as in flight.
+func (w *window) setPace(ackGap int64, p *path, now int64) {
+	lifetime := p.rtt.Smoothed() * paceShare / 5
+	if w.smooth(now) {
+		lifetime = p.rtt.Smoothed() + ackGap
+	}
+	w.pace = lifetime / w.size
+}
+
+// standing returns the queue that the window goes by.
+func (w *window) standing(p *path) int64 {
+	if w.steady {
+		return p.queue(steadySamples)
+	}
+	return p.queue(startSamples)
+}
+
+// turn fits the window to the round that ends.
+func (w *window) turn(queue int64, p *path, now int64) {
+	r := &w.round
+	if !r.limited {
+		w.usual.of, w.usual.lost = w.usual.of+r.of, w.usual.lost+r.lost
+		if w.usual.of > usualMemory {
+			w.usual.of, w.usual.lost = w.usual.of/2, w.usual.lost/2
+		}
+	}
+	lost := r.percent() - w.usual.percent()
+	switch {
+	case r.limited && r.lost >= fewestLost && r.of >= fewestSent &&
+		lost > excessLoss && (r.deepest < standsAbove || lost > graveLoss):
+		w.size = r.most * (100 - lost) / 100
+		w.step = w.size / lossStep
+		w.steady, w.lossAt = true, now
+	case queue > cutAbove && r.limited || p.deep:
+		w.size = min(w.size, r.most*(p.floor()+queueTarget)/(p.floor()+queue))
+		w.step = MaxDatagramSize
+		w.steady = true
+	case r.limited && w.steady:
+		w.size += w.step
+		if !w.smooth(now) {
+			w.step = min(2*w.step, max(w.size/stepShare, MaxDatagramSize))
+		}
+	case w.size < firstWindow && now-w.limitedAt > idleFor:
+		w.size, w.steady = firstWindow, false
+	}
+	w.size = min(max(w.size, leastWindow), mostWindow)
+}
