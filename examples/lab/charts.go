@@ -199,6 +199,9 @@ func across(title, y string, links []link) *plot.Plot {
 	names := make([]string, len(links))
 	for i, l := range links {
 		names[i] = strings.ReplaceAll(l.name, "+", "\n+") // long ones side by side would overlap
+		if len(links) > 4 {
+			names[i] = strings.ReplaceAll(names[i], "=", "=\n")
+		}
 	}
 	p.NominalX(names...)
 	p.X.Tick.Length = 4
