@@ -330,9 +330,13 @@ func (p modelPath) stands() bool {
 
 // look returns the least round trip and the queue besides.
 func (p modelPath) look() (floor, queue int64, stands bool) {
-	var this, before, turnsAt, stoodAt int64
+	var this, before, turnsAt, stoodAt, jitter int64
 	for n, s := range p {
 		micros := min(s.roundTrip/1000, math.MaxUint32)
+		if n > 0 {
+			differs := max(s.roundTrip-p[n-1].roundTrip, p[n-1].roundTrip-s.roundTrip) / 1000
+			jitter += (min(differs, math.MaxUint32) - jitter) / 32
+		}
 		switch {
 		case n == 0:
 			this, before, turnsAt = micros, micros, s.at+int64(10*time.Second)
@@ -352,7 +356,7 @@ func (p modelPath) look() (floor, queue int64, stands bool) {
 		if queue > int64(35*ms)/4 {
 			stoodAt = s.at
 		}
-		stands = queue > int64(35*ms) || stands && s.at-stoodAt <= int64(2*time.Second)
+		stands = queue > max(int64(35*ms), 3*jitter*1000) || stands && s.at-stoodAt <= int64(2*time.Second)
 	}
 	return min(this, before) * 1000, queue, stands
 }

@@ -71,6 +71,43 @@ func TestOverloadWastesLittle(t *testing.T) {
 	})
 }
 
+// Jitter and a way that becomes longer are no queue, and waste nothing: copies go up
+// by what reordering took for loss before there was a window.
+func TestJitterIsNoQueue(t *testing.T) {
+	const s = time.Second
+	way := func(delay, jitter time.Duration) simnet.Config { return simnet.Config{Delay: delay, Jitter: jitter} }
+	lossy := func(jitter time.Duration) simnet.Config {
+		return simnet.Config{Delay: 30 * ms, Jitter: jitter, Loss: 0.05}
+	}
+	for name, row := range map[string]struct {
+		link    simnet.Config
+		weather []Change
+		copies  float64
+		late    time.Duration // p99 beyond what the way takes
+	}{
+		"10 ms":            {way(30*ms, 10*ms), nil, 1.02, 0},
+		"40 ms":            {way(30*ms, 40*ms), nil, 1.15, 0},
+		"100 ms":           {way(30*ms, 100*ms), nil, 1.25, 0},
+		"40 ms, 5 % lost":  {lossy(40 * ms), nil, 2.2, 15 * ms},
+		"100 ms, 5 % lost": {lossy(100 * ms), nil, 2.2, 15 * ms},
+		"60 to 200 to 60":  {way(30*ms, 0), []Change{{20 * s, way(100*ms, 0)}, {40 * s, way(30*ms, 0)}}, 1.02, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range narrowSeeds() {
+				g := Game{Seed: seed + 1, Config: copiesOf(4096), Link: row.link, Weather: row.weather, Traffic: load(60*s, 20, 64)}
+				r := g.Play()
+				require.NoError(t, r.Err)
+				require.LessOrEqual(t, r.Copies, row.copies, "copies")
+				longest := row.link.Delay
+				for _, c := range row.weather {
+					longest = max(longest, c.Link.Delay)
+				}
+				require.LessOrEqual(t, r.Quantile(0.99), longest+row.link.Jitter+row.late)
+			}
+		})
+	}
+}
+
 // A disturbance that ends leaves no trace ten seconds later.
 func TestDisturbancesLeaveNoTrace(t *testing.T) {
 	const s = time.Second
