@@ -151,18 +151,15 @@ func ticks(label func(float64) string, values ...float64) plot.ConstantTicks {
 	return t
 }
 
-// steps are up to n marks from 0 on, at round numbers.
+// steps are up to n marks beyond 0, at round numbers: 0.1, 0.2, 0.5, 1 and so on.
 func steps(until float64, n int) plot.ConstantTicks {
-	step := 10.
-	for _, factor := range []float64{2, 2.5, 2, 2, 2.5, 2, 2, 2.5} { // 20, 50, 100, …
-		if until/step <= float64(n) {
-			break
-		}
-		step *= factor
+	step := 0.1
+	for i := 0; until/step > float64(n); i++ {
+		step *= []float64{2, 2.5, 2}[i%3]
 	}
 	var values []float64
-	for x := 0.; x <= until; x += step {
-		values = append(values, x)
+	for i := 0; float64(i)*step <= until; i++ {
+		values = append(values, float64(i)*step)
 	}
 	return ticks(plain, values...)
 }
@@ -250,8 +247,8 @@ func bytesChart(l *lab, cells [][]outcome) (*plot.Plot, error) {
 			return nil, err
 		}
 	}
-	p.Y.Min = 0
-	p.Y.Max *= 1.08
+	p.Y.Min, p.Y.Max = 0, max(p.Y.Max*1.08, 1)
+	p.Y.Tick.Marker = steps(p.Y.Max, 5)
 	return p, nil
 }
 

@@ -173,6 +173,7 @@ func fileTimeChart(over int, results []fileResult) (*plot.Plot, error) {
 		}
 	}
 	p.X.Min, p.X.Max = 0, most*1.22
+	p.X.Tick.Marker = steps(p.X.Max, 5)
 	return p, nil
 }
 
