@@ -107,7 +107,7 @@ func TestWindowIsOpenWhileEverythingFits(t *testing.T) {
 	w.arrive(1, 1)
 	require.True(t, w.open(1))
 	var none *window
-	none.queue(1 << 40)
+	none.queue(1 << 30)
 	require.False(t, none.crowded())
 	require.True(t, none.open(0))
 }
@@ -268,4 +268,27 @@ func (e *punctual) Due(send func([]byte)) {
 		e.asked++
 		e.answered += b2i(sent > 0)
 	}
+}
+
+// A window that is full all the time allocates nothing either.
+func TestFullWindowAllocatesNothing(t *testing.T) {
+	p := newBenchPair(t, Config{Adaptive: true, Backlog: 300, PollInterval: 16 * ms})
+	event, n := make([]byte, 1000), 0
+	tick := func() {
+		p.clock.Advance(16 * ms)
+		for p.a.Room() > 0 {
+			p.a.Send(event)
+		}
+		for datagram := range p.a.Due(p.buf) {
+			if n++; n%20 > 0 { // the others are lost
+				p.b.Receive(datagram)
+			}
+		}
+		if answer, _, err := p.b.AppendDatagram(p.buf, TypeSnapshot, nil); err == nil {
+			p.a.Receive(answer)
+		}
+	}
+	require.Zero(t, allocations(300, tick))
+	require.True(t, p.a.channel.sender.window.crowded())
+	require.NoError(t, p.a.Err())
 }

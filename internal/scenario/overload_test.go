@@ -13,7 +13,7 @@ import (
 // narrowed draws a link that may be the limit, and what crosses it.
 func narrowed(t *rapid.T) Game {
 	g := wild(t)
-	g.Config.EventRate = 0
+	g.Config.EventRate, g.Config.StallTimeout = 0, 0
 	rate := rapid.IntRange(15_000, 400_000).Draw(t, "rate")
 	limit := func(link *simnet.Config) {
 		link.Rate, link.Overhead = rate, udpIP
