@@ -26,6 +26,7 @@ type path struct {
 	newest  [newestSamples]uint16
 	jitter  uint32 // by how much a sample differs from the one before, smoothed, in microseconds
 	samples uint8  // how many there were, up to twice newestSamples
+	above   int64  // from what delay on a queue stands; set by the rule
 	deep    bool   // a queue stood at the newest sample
 	stands  bool   // or lately
 }
@@ -41,10 +42,12 @@ const (
 	newestSamples = 8
 	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
 	sampleUnit = int64(100 * time.Microsecond)
-	// standsAbove is from what delay on a queue stands. Two ticks of 60 Hz are
-	// below it: where either end hands in on its ticks, a datagram that just misses
+	// standsAbove is from what delay on a queue stands for Adaptive. Two ticks of 60 Hz
+	// are below it: where either end hands in on its ticks, a datagram that just misses
 	// them is late by that much. At 60 ms state would be late by as much before
-	// anything happened.
+	// anything happened. For the fixed rule it is a heartbeat if that is more: a peer
+	// that sends nothing else may wait so long with each of eight acknowledgements, and
+	// without a queue the rule's delay must not change by a nanosecond.
 	standsAbove = 35 * int64(time.Millisecond)
 	// deepJitters is how many jitters a queue must exceed besides: with two, 100 ms of
 	// jitter each way would pass for one once a second. Of a queue that grows, one
@@ -86,7 +89,7 @@ func (p *path) sample(roundTrip, now int64) (changed bool) {
 	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.deep = queue > max(standsAbove, deepJitters*int64(p.jitter)*int64(time.Microsecond))
+	p.deep = queue > max(p.above, deepJitters*int64(p.jitter)*int64(time.Microsecond))
 	p.stands = p.deep || p.stands && now-p.stoodAt <= standsFor
 	return p.stands || stood
 }

@@ -45,12 +45,14 @@ type senderStats struct {
 
 // init takes a Config that was completed.
 func (s *sender) init(cfg *Config) {
+	s.path.above = standsAbove
 	if cfg.Adaptive {
 		s.rule = &adaptiveRule{
 			delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), poll: int64(cfg.PollInterval),
 		}
 	} else {
 		s.rule = &fixedRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
+		s.path.above = max(standsAbove, int64(cfg.Heartbeat))
 		s.patience = int64(cfg.ResendDelay)
 	}
 	s.lossDelay = int64(cfg.LossDelay)

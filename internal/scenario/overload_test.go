@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/simnet"
 )
 
@@ -136,4 +137,38 @@ func TestDisturbancesLeaveNoTrace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where no queue can stand, the fixed rule is the protocol's: as long as an event is
+// not delivered, it goes again exactly 100 ms after its last copy, however
+// long the peer waits with its acknowledgements.
+func TestFixedRuleKeepsItsDelayWhereNoQueueStands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		traffic := load(30*time.Second, rapid.IntRange(1, 30).Draw(t, "events a second"), 64)
+		traffic.Phases = false
+		traffic.StateA = rapid.SampledFrom([]int{0, 20, 60}).Draw(t, "state")
+		traffic.StateB = traffic.StateA
+		link := simnet.Config{
+			Delay: time.Duration(rapid.IntRange(0, 150).Draw(t, "delay")) * ms,
+			Loss:  float64(rapid.IntRange(0, 10).Draw(t, "loss")) / 100,
+		}
+		g := Game{Seed: rapid.Uint64().Draw(t, "seed"), Link: link, Traffic: traffic}
+		var last [2]map[int]time.Duration
+		last[0], last[1] = map[int]time.Duration{}, map[int]time.Duration{}
+		var list []ackbits.Event
+		g.Observe = func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
+			if what != simnet.Sent {
+				return
+			}
+			list = Carried(list[:0], datagram)
+			for _, e := range list {
+				before, again := last[d][Number(e)]
+				if again && at-before != 100*ms {
+					t.Fatalf("%v: event %d goes again after %v at %v", d, Number(e), at-before, at)
+				}
+				last[d][Number(e)] = at
+			}
+		}
+		require.NoError(t, g.Play().Err)
+	})
 }
