@@ -131,7 +131,6 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		g.narrow = link.Rate > 0
 		r.Err = g.run(conn)
 		r.Latencies, r.Twice = g.latencies, g.twice
-		of = g.bare
 		slices.Sort(r.Latencies)
 		var sent int
 		for i, l := range g.links {
@@ -142,6 +141,7 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		conn.close()
 		time.Sleep(time.Minute) // for goroutines that take their time to end
 		synctest.Wait()
+		of = g.bare // those in flight arrived meanwhile
 	})
 	return r, of
 }
