@@ -345,26 +345,8 @@ func copiesChart(policies []policy, copies [][]float64, over link) (*plot.Plot, 
 func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 	p := newPlot(fmt.Sprintf("%s: %s", name, s.summary()), "ms since Send", "")
 	p.Title.TextStyle.Font.Size = 13
-	add := func(style draw.LineStyle, points ...plotter.XY) error {
-		line, err := plotter.NewLine(plotter.XYs(points))
-		if err != nil {
-			return err
-		}
-		line.LineStyle = style
-		p.Add(line)
-		return nil
-	}
-	mark := func(c color.Color, shape draw.GlyphDrawer, radius vg.Length, at plotter.XY) error {
-		m, err := plotter.NewScatter(plotter.XYs{at})
-		if err != nil {
-			return err
-		}
-		m.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: shape}
-		p.Add(m)
-		return nil
-	}
 	for _, y := range []float64{0, 1} {
-		if err := add(draw.LineStyle{Color: rule, Width: 1.2}, plotter.XY{X: 0, Y: y}, plotter.XY{X: until, Y: y}); err != nil {
+		if err := addLine(p, draw.LineStyle{Color: rule, Width: 1.2}, plotter.XY{X: 0, Y: y}, plotter.XY{X: until, Y: y}); err != nil {
 			return nil, err
 		}
 	}
@@ -382,22 +364,22 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 		case f.arrived == s.latency:
 			style, end = draw.LineStyle{Color: good, Width: 2.6}, good
 		}
-		if err := add(style, from, to); err != nil {
+		if err := addLine(p, style, from, to); err != nil {
 			return nil, err
 		}
-		if err := mark(end, shape, 3, from); err != nil {
+		if err := addMark(p, end, shape, 3, from); err != nil {
 			return nil, err
 		}
 		arrival, radius := draw.GlyphDrawer(draw.CircleGlyph{}), vg.Length(2.5)
 		if f.lost {
 			arrival, radius = cross{}, 4
 		}
-		if err := mark(end, arrival, radius, to); err != nil {
+		if err := addMark(p, end, arrival, radius, to); err != nil {
 			return nil, err
 		}
 	}
 	if s.known > 0 {
-		if err := mark(ink, draw.PyramidGlyph{}, 5, plotter.XY{X: milliseconds(s.known), Y: 1.1}); err != nil {
+		if err := addMark(p, ink, draw.PyramidGlyph{}, 5, plotter.XY{X: milliseconds(s.known), Y: 1.1}); err != nil {
 			return nil, err
 		}
 	}
@@ -405,6 +387,26 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, until, -0.1, 1.25
 	p.X.Tick.Marker = steps(until, 7)
 	return p, nil
+}
+
+func addLine(p *plot.Plot, style draw.LineStyle, points ...plotter.XY) error {
+	line, err := plotter.NewLine(plotter.XYs(points))
+	if err != nil {
+		return err
+	}
+	line.LineStyle = style
+	p.Add(line)
+	return nil
+}
+
+func addMark(p *plot.Plot, c color.Color, shape draw.GlyphDrawer, radius vg.Length, at plotter.XY) error {
+	m, err := plotter.NewScatter(plotter.XYs{at})
+	if err != nil {
+		return err
+	}
+	m.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: shape}
+	p.Add(m)
+	return nil
 }
 
 // summary says how an event fared.
