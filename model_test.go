@@ -356,7 +356,7 @@ func (p modelPath) look(heartbeat time.Duration) (floor, queue int64, stands boo
 		if queue > int64(35*ms)/4 {
 			stoodAt = s.at
 		}
-		stands = queue > max(int64(35*ms), int64(heartbeat), 3*jitter*1000) || stands && s.at-stoodAt <= int64(2*time.Second)
+		stands = queue > max(int64(35*ms), int64(min(heartbeat/ms, math.MaxUint16)*ms), 3*jitter*1000) || stands && s.at-stoodAt <= int64(2*time.Second)
 	}
 	return min(this, before) * 1000, queue, stands
 }

@@ -26,7 +26,6 @@ type path struct {
 	newest  [newestSamples]uint16
 	jitter  uint32 // by how much a sample differs from the one before, smoothed, in microseconds
 	samples uint8  // how many there were, up to twice newestSamples
-	above   int64  // from what delay on a queue stands; set by the rule
 	deep    bool   // a queue stood at the newest sample
 	stands  bool   // or lately
 }
@@ -60,9 +59,9 @@ const (
 	standsFor  = 2 * int64(time.Second)
 )
 
-// sample takes in a round trip that ends now, and reports whether what is said of a
-// standing queue may have changed.
-func (p *path) sample(roundTrip, now int64) (changed bool) {
+// sample notes a round trip that ends now, and reports whether what is said of a
+// standing queue may have changed. One stands from a delay above the given one on.
+func (p *path) sample(roundTrip, above, now int64) (changed bool) {
 	p.passedAt = max(p.passedAt, now-roundTrip)
 	if p.samples > 0 {
 		differs := min(max(roundTrip-p.latest, p.latest-roundTrip)/int64(time.Microsecond), math.MaxUint32)
@@ -89,7 +88,7 @@ func (p *path) sample(roundTrip, now int64) (changed bool) {
 	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.deep = queue > max(p.above, deepJitters*int64(p.jitter)*int64(time.Microsecond))
+	p.deep = queue > max(above, deepJitters*int64(p.jitter)*int64(time.Microsecond))
 	p.stands = p.deep || p.stands && now-p.stoodAt <= standsFor
 	return p.stands || stood
 }
