@@ -695,7 +695,12 @@ func (m *model) deadline() (at int64, ok bool) {
 				}
 				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
-			again := e.last + m.delay()
+			then := *e // when its last copy is presumed lost
+			if m.oldestAt >= e.last {
+				then.tries = 0
+			}
+			then.tries++
+			again := max(e.last+m.delay(), m.againAt(&then))
 			if e.due {
 				again = m.now
 			} else if e.backsOff {
