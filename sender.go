@@ -224,9 +224,11 @@ func (s *sender) againAt(e *pending) int64 {
 	if e.tries < patientTries {
 		return at // it will not back off
 	}
-	then := *e
-	s.noteTry(&then, s.rule.presumeLost(&then, s.overtaken(e), &s.path, at))
-	return max(at, saturatingAdd(e.last, s.rule.backsOff(&then, &s.path)))
+	before := *e // which is put back: a copy to look ahead with would be allocated
+	s.noteTry(e, s.rule.presumeLost(e, s.overtaken(e), &s.path, at))
+	at = max(at, saturatingAdd(e.last, s.rule.backsOff(e, &s.path)))
+	*e = before
+	return at
 }
 
 // makeDue makes an event due of which the last copy is presumed lost.
