@@ -243,6 +243,9 @@ func TestServerAnswersAHelloOfAnotherVersionWithItsOwn(t *testing.T) {
 	hello := w.logged("Hello")[1] // with a good cookie
 	hello.data[2] = 2
 	w.take()
+	w.clock.Advance(100 * time.Millisecond) // since its Accept
+	w.flush()
+	w.take()
 	require.NoError(t, w.deliver(hello))
 	w.flush()
 	answer := w.take()
@@ -486,4 +489,18 @@ func TestAcceptIsRepeatedUntilItsSessionIsHeard(t *testing.T) {
 	w.flush()
 	require.NotContains(t, kinds(w.take()), "Accept")
 	require.Equal(t, uint64(1), w.server.Stats().Hushed)
+}
+
+// The reason of a refusal comes from the other side of the network: as an error it holds
+// nothing that a terminal or a log would act on.
+func TestReasonIsPrintable(t *testing.T) {
+	for reason, want := range map[string]string{
+		"zu voll, später":      "zu voll, später",
+		"a\x1b[2Jb\nc\x00d":    "a\uFFFD[2Jb\uFFFDc\uFFFDd",
+		"\u202Eevil\u2028\xFF": "\uFFFDevil\uFFFD\uFFFD",
+	} {
+		err := &endpoint.RefusedError{Reason: reason}
+		require.Equal(t, "endpoint: refused: "+want, err.Error())
+	}
+	require.ErrorIs(t, fmt.Errorf("%w", &endpoint.RefusedError{}), endpoint.ErrRefused)
 }
