@@ -44,6 +44,11 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	if reason := g.objection(k, at); reason != "" {
 		return g.refuse(k, reason)
 	}
+	if !k.client.paid && !g.joins.take(k.now) { // asked again: as much work as a join
+		g.stats.HeldByRate++
+		return nil, nil, nil
+	}
+	k.client.paid = false
 	// What a join takes of Rand is read first: a client that Admit has let in
 	// is not to fail for it.
 	draw, err := g.draw()
@@ -64,14 +69,20 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	}
 	switch {
 	case errors.Is(err, ErrPending):
-		k.client.standing = pending
 		g.stats.Pending++
-		return nil, nil, nil
+		return g.putOff(k)
 	case err != nil:
 		g.stats.RefusedByAdmit++
 		return g.refuse(k, err.Error())
 	}
 	return g.admit(k, draw, app, reply)
+}
+
+// putOff says nothing: a Hello asks again, no sooner than the client sends its next.
+func (g *Gate) putOff(k *knock) ([]byte, *Admission, error) {
+	k.client.standing = pending
+	k.client.quietUntil = k.now + helloInterval
+	return nil, nil, nil
 }
 
 // objection returns why the server cannot take a client, whoever it is; else
@@ -101,10 +112,11 @@ func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	return ""
 }
 
-// draw is what a join takes of Rand.
+// draw is what a join takes of Rand. The key is made of its seed only when Admit has
+// said yes.
 type draw struct {
-	private *ecdh.PrivateKey
-	token   uint64
+	seed  [keySize]byte
+	token uint64
 }
 
 // redraws is how often a token that is live is drawn again. The first draw does
@@ -114,7 +126,7 @@ const redraws = 4
 var errTokens = errors.New("endpoint: Rand returns tokens that are live only")
 
 func (g *Gate) draw() (d draw, err error) {
-	if d.private, err = newKey(g.cfg.Rand); err != nil {
+	if _, err = io.ReadFull(g.cfg.Rand, d.seed[:]); err != nil {
 		return draw{}, err
 	}
 	for range redraws {
@@ -132,11 +144,13 @@ func (g *Gate) draw() (d draw, err error) {
 
 // admit makes the Accept and what the session is made of.
 func (g *Gate) admit(k *knock, d draw, app, reply []byte) ([]byte, *Admission, error) {
-	fresh, ok := exchange(d.private, k.clientKey[:])
+	private, err := ecdh.X25519().NewPrivateKey(d.seed[:])
+	must(err)
+	fresh, ok := exchange(private, k.clientKey[:])
 	if !ok { // the static key's would not have been either
 		return nil, nil, ackbits.ErrForged
 	}
-	ephemeral := d.private.PublicKey().Bytes()
+	ephemeral := private.PublicKey().Bytes()
 	agreed := k.agree(k.client.static, fresh, ephemeral, k.hash)
 	head := append([]byte{format, byte(kindAccept)}, ephemeral...)
 	terms := grant{token: d.token, code: resetCode(g.resetKey, d.token), reply: reply}
@@ -154,7 +168,7 @@ func (g *Gate) admit(k *knock, d draw, app, reply []byte) ([]byte, *Admission, e
 	g.memory.begin(k.client, d.token)
 	g.seats++
 	g.stats.Joins++
-	return append(k.buf[:0], accept...), a, nil
+	return g.say(k.client, k.buf, k.now), a, nil
 }
 
 // refuse makes the Refuse and remembers it.
@@ -168,7 +182,7 @@ func (g *Gate) refuse(k *knock, reason string) ([]byte, *Admission, error) {
 	key := k.refuseKey(k.client.static, salt)
 	k.client.standing, k.client.hello = refused, k.hash
 	k.client.answer = sealBox(bytes.Clone(head), key, []byte(cut(reason, MaxReason)), head)
-	return append(k.buf[:0], k.client.answer...), nil, nil
+	return g.say(k.client, k.buf, k.now), nil, nil
 }
 
 // cut shortens a text to at most n bytes of whole characters.

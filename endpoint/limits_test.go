@@ -363,3 +363,109 @@ func TestPeerTakesLittleMemory(t *testing.T) {
 	require.Less(t, each, int64(8<<10))
 	runtime.KeepAlive(w)
 }
+
+// counted is a Rand that counts what is read.
+type counted struct {
+	failing
+	n int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return c.failing.Read(p)
+}
+
+// Copies of a Hello that Admit has put off cost nothing: it is asked once in 250 ms.
+// P-13.2.5.
+func TestCopiesOfAPendingHelloAskOnce(t *testing.T) {
+	asked := 0
+	source := &counted{failing: failing{Reader: seeded(1)}}
+	w := newWorld(t, endpoint.ServerConfig{Rand: source, Admit: func(endpoint.Request) ([]byte, error) {
+		asked++
+		return nil, endpoint.ErrPending
+	}})
+	w.join(home, knowing("ann"))
+	w.settle()
+	hellos := w.logged("Hello")
+	hello := hellos[len(hellos)-1]
+	require.Equal(t, 1, asked)
+	before := source.n
+	for range 999 {
+		w.deliver(hello)
+		w.clock.Advance(time.Millisecond)
+	}
+	require.Equal(t, 1+3, asked)
+	require.Equal(t, before+3*40, source.n)
+}
+
+// And all that is asked again is rationed with the joins.
+// P-13.2.8.
+func TestPendingJoinsAreRationed(t *testing.T) {
+	asked := 0
+	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) {
+		asked++
+		return nil, endpoint.ErrPending
+	}})
+	for i := range 200 {
+		w.shake(host(i), knowing(""))
+	}
+	require.Equal(t, 200, asked)
+	again := func() {
+		for _, a := range w.order {
+			for d := range w.clients[a].Due(w.buf[:]) {
+				w.server.Receive(a, append([]byte(nil), d...))
+			}
+		}
+	}
+	w.clock.Advance(250 * time.Millisecond)
+	again()
+	require.Equal(t, 400, asked)
+	for i := 200; i < 256; i++ {
+		w.shake(host(i), knowing(""))
+	}
+	require.Equal(t, 456, asked)
+	w.shake(host(256), knowing(""))
+	require.Equal(t, 456, asked)
+	require.Equal(t, uint64(1), w.server.Stats().HeldByRate)
+}
+
+// Who has proved an address and says its Hello over and over draws one answer in 100 ms,
+// and one at most waits for Due.
+// P-13.2.6.
+func TestCopiesOfAHelloDrawFewAnswers(t *testing.T) {
+	for _, verdict := range []error{nil, errors.New("no")} {
+		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, verdict }})
+		w.join(home, knowing("ann"))
+		w.flush()
+		w.deliver(w.take()[0])
+		w.flush()
+		w.deliver(w.take()[0])
+		w.flush()
+		hello := w.take()[0]
+		answers := func() (n int) {
+			for _, d := range w.server.Due(w.buf[:]) {
+				if k := kindOf(d); k == "Accept" || k == "Refuse" {
+					n++
+				}
+			}
+			return n
+		}
+		for range 5 {
+			for range 1000 {
+				w.deliver(hello)
+			}
+			w.clock.Advance(50 * time.Millisecond)
+			w.deliver(hello)
+			require.Equal(t, 1, answers())
+			w.deliver(hello)
+			require.Zero(t, answers())
+			w.clock.Advance(50 * time.Millisecond)
+		}
+		for range 10 { // nobody fetches them
+			w.deliver(hello)
+			w.clock.Advance(100 * time.Millisecond)
+		}
+		require.Equal(t, 1, answers())
+		require.Zero(t, w.server.Stats().AnswersDropped)
+	}
+}

@@ -35,8 +35,12 @@ type client struct {
 	hello    [32]byte // hash of what it was admitted or refused with
 	token    uint64   // of its session
 	answer   []byte   // said again to the same Hello
-	until    int64    // forgotten at; of one that is not live
-	waiting  *list.Element
+	paid     bool     // it was taken from joins, and Admit was not asked since
+
+	quietUntil int64  // until then its Hellos are dropped unread
+	saidIn     uint64 // in which of the gate's rounds answer was said last
+	until      int64  // forgotten at; of one that is not live
+	waiting    *list.Element
 }
 
 // settled reports whether nothing will be said to the client any more, but for
@@ -52,12 +56,15 @@ type place struct {
 }
 
 // placeOf returns the place of an address, which is unmapped already.
-func placeOf(addr netip.Addr) netip.Prefix {
-	bits := 64
+func placeOf(addr netip.Addr) netip.Prefix { return networkOf(addr, 32, 64) }
+
+// networkOf returns the network of an address, of so many bits for IPv4 and IPv6.
+func networkOf(addr netip.Addr, bits4, bits6 int) netip.Prefix {
+	bits := bits6
 	if addr.Is4() {
-		bits = 32
+		bits = bits4
 	}
-	p, _ := addr.WithZone("").Prefix(bits) // not ok for no address at all: one place of its own
+	p, _ := addr.WithZone("").Prefix(bits) // not ok for no address at all: one network of its own
 	return p
 }
 

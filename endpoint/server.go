@@ -202,6 +202,7 @@ func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
 				}
 			}
 		}
+		s.gate.round++ // no answer waits any more
 		peers, first := s.peers, s.turn
 		for i := range peers {
 			at := (first + i) % len(peers)

@@ -13,7 +13,7 @@ type Stats struct {
 	Joins      uint64
 	Pending    uint64 // times that Admit put a decision off
 	Repeated   uint64 // Accepts and Refuses that were said again
-	Hushed     uint64 // Hellos of a client that plays, has played or was refused, which get no answer
+	Hushed     uint64 // Hellos that get no answer: of a client that plays, has played or was refused, or too soon after the last
 
 	// Refusals, by reason.
 	RefusedByAdmit   uint64
