@@ -4,6 +4,7 @@ import (
 	"crypto/ecdh"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -435,9 +436,9 @@ func TestResetsAreRationed(t *testing.T) {
 	d := make([]byte, 34)
 	d[0], d[1] = 0x0C, 6
 	resets := func() (n int) {
-		for range 1000 {
+		for i := range 1000 {
 			d[2]++
-			w.server.Receive(address(elsewhere), append([]byte(nil), d...))
+			w.server.Receive(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 1}), 1), append([]byte(nil), d...))
 			for range w.server.Due(w.buf[:]) {
 				n++
 			}
@@ -455,6 +456,30 @@ func TestResetsAreRationed(t *testing.T) {
 	for range w.server.Due(w.buf[:]) {
 		t.Fatal("answered")
 	}
+}
+
+// Who sends made up datagrams from one network leaves the Resets of others alone.
+// P-13.5.1.
+func TestResetsAreRationedForEachNetwork(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{})
+	d := make([]byte, 34)
+	d[0], d[1] = 0x0C, 6
+	resets := func(from string) (n int) {
+		for range 300 {
+			w.server.Receive(address(from), append([]byte(nil), d...))
+			for range w.server.Due(w.buf[:]) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 100, resets("203.0.113.9:9"))
+	require.Zero(t, resets("203.0.113.10:9"), "the same /24")
+	require.Zero(t, resets("[::ffff:203.0.113.10]:9"))
+	require.Equal(t, 100, resets("[2001:db8::1]:9"))
+	require.Equal(t, 256-200, resets("203.0.112.9:9"), "what is left for all")
+	w.clock.Advance(time.Second)
+	require.Equal(t, 100, resets("203.0.113.9:9"))
 }
 
 // P-13.2.6.

@@ -24,6 +24,11 @@ const (
 	resetRate  = 1000
 	resetBurst = 256
 
+	// resetShare is how many Resets go to one IPv4 /24 or IPv6 /64 in a second. Smaller,
+	// the players behind one network hear of a restart later; larger, datagrams from
+	// fewer networks use up what there is for all.
+	resetShare = 100
+
 	// repeatInterval is the shortest time between two answers to one client. Shorter,
 	// copies of its Hello draw more; longer than helloInterval, and an Accept that was
 	// lost comes later.
@@ -51,6 +56,8 @@ type Gate struct {
 	memory   memory
 	joins    allowance
 	resets   allowance
+	told     map[netip.Prefix]int // Resets of the second that began at toldAt
+	toldAt   int64
 	round    uint64 // of answers: a client has one in each, so that one waits for Due
 	leaving  bool
 	seats    int // taken
@@ -84,6 +91,7 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 		memory:   newMemory(max(remembered*cfg.MaxPeers, rememberedLeast), cfg.MaxPerAddress),
 		joins:    newAllowance(joinRate, joinBurst),
 		resets:   newAllowance(resetRate, resetBurst),
+		told:     map[netip.Prefix]int{},
 		round:    1,
 	}
 	copy(g.public[:], cfg.Key.PublicKey().Bytes())

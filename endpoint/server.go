@@ -84,7 +84,7 @@ func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error)
 	p := s.byToken[h.Token]
 	if p == nil {
 		s.gate.stats.Foreign++
-		s.answer(&s.others, from, s.gate.reset(s.scratch, datagram, now))
+		s.answer(&s.others, from, s.gate.reset(s.scratch, from, datagram, now))
 		return Incoming{}, ackbits.ErrToken
 	}
 	return s.receive(p, from, h.Sequence, datagram, now)
