@@ -74,6 +74,13 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	case err != nil:
 		g.stats.RefusedByAdmit++
 		return g.refuse(k, err.Error())
+	case g.seats >= g.cfg.MaxPeers && !k.client.waited: // for the seat that Admit may have freed
+		k.client.waited = true
+		g.stats.HeldFull++
+		return g.putOff(k)
+	case g.seats >= g.cfg.MaxPeers:
+		g.stats.RefusedFull++
+		return g.refuse(k, reasonFull)
 	}
 	return g.admit(k, draw, app, reply)
 }
@@ -86,7 +93,7 @@ func (g *Gate) putOff(k *knock) ([]byte, *Admission, error) {
 }
 
 // objection returns why the server cannot take a client, whoever it is; else
-// nothing.
+// nothing. That it is full is none where there is an Admit, which may free a seat.
 func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	s, cfg := &g.stats, &g.cfg
 	switch {
@@ -102,7 +109,7 @@ func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	case g.leaving:
 		s.RefusedLeaving++
 		return reasonLeaving
-	case g.seats >= cfg.MaxPeers:
+	case g.seats >= cfg.MaxPeers && cfg.Admit == nil:
 		s.RefusedFull++
 		return reasonFull
 	case !k.client.counted && g.memory.crowded(at):

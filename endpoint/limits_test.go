@@ -469,3 +469,36 @@ func TestCopiesOfAHelloDrawFewAnswers(t *testing.T) {
 		require.Zero(t, w.server.Stats().AnswersDropped)
 	}
 }
+
+// A server that is full asks Admit nevertheless: who crashed, and comes back, may take
+// its own seat.
+func TestAdmitFreesTheSeatOfWhoCrashed(t *testing.T) {
+	var w *world
+	asked := 0
+	w = newWorld(t, endpoint.ServerConfig{MaxPeers: 1, Admit: func(r endpoint.Request) ([]byte, error) {
+		asked++
+		for p := range w.server.Peers() {
+			if string(p.Hello()) == string(r.Hello) {
+				p.Session().Close()
+			}
+		}
+		return nil, nil
+	}})
+	w.join(home, knowing("ann"))
+	w.run(time.Second)
+	delete(w.clients, address(home)) // it crashed
+	again := w.join("198.51.100.7:4001", knowing("ann"))
+	w.run(400 * time.Millisecond)
+	require.NotNil(t, again.Session(), "%v", again.Err())
+	require.NoError(t, again.Err())
+
+	asked = 0
+	other := w.join(elsewhere, knowing("bob"))
+	w.run(time.Second)
+	require.ErrorContains(t, other.Err(), "full")
+	require.Equal(t, 2, asked)
+	s := w.server.Stats()
+	require.Equal(t, uint64(2), s.HeldFull)
+	require.Equal(t, uint64(1), s.RefusedFull)
+	require.NoError(t, again.Err())
+}

@@ -36,6 +36,7 @@ type client struct {
 	token    uint64   // of its session
 	answer   []byte   // said again to the same Hello
 	paid     bool     // it was taken from joins, and Admit was not asked since
+	waited   bool     // Admit let it in once when there was no seat
 
 	quietUntil int64  // until then its Hellos are dropped unread
 	saidIn     uint64 // in which of the gate's rounds answer was said last
