@@ -502,3 +502,26 @@ func TestAdmitFreesTheSeatOfWhoCrashed(t *testing.T) {
 	require.Equal(t, uint64(1), s.RefusedFull)
 	require.NoError(t, again.Err())
 }
+
+// One site of 65,536 networks does not fill the memory.
+// P-13.2.8.
+func TestSiteTakesAShareOfTheMemory(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, errors.New("no") }})
+	at := func(site byte, i int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, site, byte(i >> 8), byte(i)}), 7)
+	}
+	for i := range 1100 {
+		w.clock.Advance(2 * time.Millisecond)
+		w.shake(at(1, i), knowing(""))
+		delete(w.clients, at(1, i))
+		w.order = nil
+	}
+	s := w.server.Stats()
+	require.Equal(t, 1024, s.Remembered)
+	require.Equal(t, uint64(1100-1024), s.HeldByAddress)
+	require.ErrorIs(t, w.shake(at(2, 1), knowing("")).Err(), endpoint.ErrRefused, "others are heard")
+	require.ErrorIs(t, w.shake(host(1), knowing("")).Err(), endpoint.ErrRefused)
+	w.clock.Advance(20 * time.Second)
+	require.ErrorIs(t, w.shake(at(1, 2000), knowing("")).Err(), endpoint.ErrRefused)
+	require.Equal(t, 1, w.server.Stats().Remembered)
+}

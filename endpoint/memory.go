@@ -69,17 +69,27 @@ func networkOf(addr netip.Addr, bits4, bits6 int) netip.Prefix {
 	return p
 }
 
+// siteShare is the part of the memory, one in so many, that an IPv6 /48 may take, which
+// anybody can have for the asking, with its 65,536 places. Smaller, fewer such
+// attackers fill the memory; larger, a site whose players are many is held up:
+// at this share one site may still take all of MaxPeers.
+const siteShare = remembered
+
+// siteOf returns the IPv6 /48 of a place; an IPv4 address is one by itself.
+func siteOf(p netip.Prefix) netip.Prefix { return networkOf(p.Addr(), 32, 48) }
+
 // memory is all that a gate keeps: clients that proved an address and for which
-// something was computed. It is bounded by capacity, and by perPlace for the
-// clients of a place and once more for its strangers. When it is full nobody
-// is taken up, and nobody is forgotten for it (P-13.2.8).
+// something was computed. It is bounded by capacity, a share of it for each site, and by
+// perPlace for the clients of a place and once more for its strangers. When it is full
+// nobody is taken up, and nobody is forgotten for it (P-13.2.8).
 type memory struct {
 	capacity int
 	perPlace int
 	byKey    map[[keySize]byte]*client
 	byToken  map[uint64]*client // of live sessions
 	places   map[netip.Prefix]place
-	fading   list.List // of clients that are not live, in the order in which they will be forgotten
+	sites    map[netip.Prefix]int // clients of each, remembered
+	fading   list.List            // of clients that are not live, in the order in which they will be forgotten
 }
 
 func newMemory(capacity, perPlace int) memory {
@@ -89,6 +99,7 @@ func newMemory(capacity, perPlace int) memory {
 		byKey:    map[[keySize]byte]*client{},
 		byToken:  map[uint64]*client{},
 		places:   map[netip.Prefix]place{},
+		sites:    map[netip.Prefix]int{},
 	}
 }
 
@@ -101,6 +112,7 @@ func (m *memory) sweep(now int64) {
 		}
 		m.fading.Remove(e)
 		m.count(c, -1)
+		m.countSite(c.place, -1)
 		delete(m.byKey, c.key)
 	}
 }
@@ -110,6 +122,7 @@ func (m *memory) add(key [keySize]byte, from netip.Prefix, now int64) *client {
 	c := &client{key: key, place: from}
 	m.byKey[key] = c
 	m.count(c, 1)
+	m.countSite(from, 1)
 	m.touch(c, now)
 	return c
 }
@@ -117,9 +130,19 @@ func (m *memory) add(key [keySize]byte, from netip.Prefix, now int64) *client {
 func (m *memory) full() bool { return len(m.byKey) >= m.capacity }
 
 // crowded reports whether a place has as many clients as it may; besieged
-// whether it has as many strangers.
-func (m *memory) crowded(p netip.Prefix) bool  { return m.places[p].clients >= m.perPlace }
-func (m *memory) besieged(p netip.Prefix) bool { return m.places[p].strangers >= m.perPlace }
+// whether it has as many strangers, or its site as many clients in all.
+func (m *memory) crowded(p netip.Prefix) bool { return m.places[p].clients >= m.perPlace }
+func (m *memory) besieged(p netip.Prefix) bool {
+	return m.places[p].strangers >= m.perPlace || m.sites[siteOf(p)] >= m.capacity/siteShare
+}
+
+// countSite adds n to the count of a place's site.
+func (m *memory) countSite(p netip.Prefix, n int) {
+	site := siteOf(p)
+	if m.sites[site] += n; m.sites[site] == 0 {
+		delete(m.sites, site)
+	}
+}
 
 // count adds n to the count of the client's place that it belongs to.
 func (m *memory) count(c *client, n int) {
@@ -139,8 +162,10 @@ func (m *memory) count(c *client, n int) {
 // settle makes a stranger a client of a place.
 func (m *memory) settle(c *client, at netip.Prefix) {
 	m.count(c, -1)
+	m.countSite(c.place, -1)
 	c.place, c.counted = at, true
 	m.count(c, 1)
+	m.countSite(at, 1)
 }
 
 // touch has a client that is not live remembered from now on anew.
