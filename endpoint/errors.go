@@ -7,8 +7,8 @@ import (
 )
 
 // ErrPending is for ServerConfig.Admit to return while somebody else is asked
-// about a client: nothing is answered, and the client's next Hello, within 250 ms,
-// asks again.
+// about a client: nothing is answered, and the client's next Hello, after 250 ms,
+// asks again. Copies of a Hello do not: a client is asked about once in 250 ms.
 var ErrPending = errors.New("endpoint: not decided yet")
 
 // Reasons for the end of a Client, besides those of its session.
