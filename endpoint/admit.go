@@ -44,6 +44,11 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	if reason := g.objection(k, at); reason != "" {
 		return g.refuse(k, reason)
 	}
+	if !k.client.paid && !g.joins.take(k.now) { // asked again: as much work as a join
+		g.stats.HeldByRate++
+		return nil, nil, nil
+	}
+	k.client.paid = false
 	// What a join takes of Rand is read first: a client that Admit has let in
 	// is not to fail for it.
 	draw, err := g.draw()
@@ -64,18 +69,31 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	}
 	switch {
 	case errors.Is(err, ErrPending):
-		k.client.standing = pending
 		g.stats.Pending++
-		return nil, nil, nil
+		return g.putOff(k)
 	case err != nil:
 		g.stats.RefusedByAdmit++
 		return g.refuse(k, err.Error())
+	case g.seats >= g.cfg.MaxPeers && !k.client.waited: // for the seat that Admit may have freed
+		k.client.waited = true
+		g.stats.HeldFull++
+		return g.putOff(k)
+	case g.seats >= g.cfg.MaxPeers:
+		g.stats.RefusedFull++
+		return g.refuse(k, reasonFull)
 	}
 	return g.admit(k, draw, app, reply)
 }
 
+// putOff says nothing: a Hello asks again, no sooner than the client sends its next.
+func (g *Gate) putOff(k *knock) ([]byte, *Admission, error) {
+	k.client.standing = pending
+	k.client.quietUntil = k.now + helloInterval
+	return nil, nil, nil
+}
+
 // objection returns why the server cannot take a client, whoever it is; else
-// nothing.
+// nothing. That it is full is none where there is an Admit, which may free a seat.
 func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	s, cfg := &g.stats, &g.cfg
 	switch {
@@ -91,7 +109,7 @@ func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	case g.leaving:
 		s.RefusedLeaving++
 		return reasonLeaving
-	case g.seats >= cfg.MaxPeers:
+	case g.seats >= cfg.MaxPeers && cfg.Admit == nil:
 		s.RefusedFull++
 		return reasonFull
 	case !k.client.counted && g.memory.crowded(at):
@@ -101,10 +119,11 @@ func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	return ""
 }
 
-// draw is what a join takes of Rand.
+// draw is what a join takes of Rand. The key is made of its seed only when Admit has
+// said yes.
 type draw struct {
-	private *ecdh.PrivateKey
-	token   uint64
+	seed  [keySize]byte
+	token uint64
 }
 
 // redraws is how often a token that is live is drawn again. The first draw does
@@ -114,7 +133,7 @@ const redraws = 4
 var errTokens = errors.New("endpoint: Rand returns tokens that are live only")
 
 func (g *Gate) draw() (d draw, err error) {
-	if d.private, err = newKey(g.cfg.Rand); err != nil {
+	if _, err = io.ReadFull(g.cfg.Rand, d.seed[:]); err != nil {
 		return draw{}, err
 	}
 	for range redraws {
@@ -132,11 +151,13 @@ func (g *Gate) draw() (d draw, err error) {
 
 // admit makes the Accept and what the session is made of.
 func (g *Gate) admit(k *knock, d draw, app, reply []byte) ([]byte, *Admission, error) {
-	fresh, ok := exchange(d.private, k.clientKey[:])
+	private, err := ecdh.X25519().NewPrivateKey(d.seed[:])
+	must(err)
+	fresh, ok := exchange(private, k.clientKey[:])
 	if !ok { // the static key's would not have been either
 		return nil, nil, ackbits.ErrForged
 	}
-	ephemeral := d.private.PublicKey().Bytes()
+	ephemeral := private.PublicKey().Bytes()
 	agreed := k.agree(k.client.static, fresh, ephemeral, k.hash)
 	head := append([]byte{format, byte(kindAccept)}, ephemeral...)
 	terms := grant{token: d.token, code: resetCode(g.resetKey, d.token), reply: reply}
@@ -154,7 +175,7 @@ func (g *Gate) admit(k *knock, d draw, app, reply []byte) ([]byte, *Admission, e
 	g.memory.begin(k.client, d.token)
 	g.seats++
 	g.stats.Joins++
-	return append(k.buf[:0], accept...), a, nil
+	return g.say(k.client, k.buf, k.now), a, nil
 }
 
 // refuse makes the Refuse and remembers it.
@@ -168,7 +189,7 @@ func (g *Gate) refuse(k *knock, reason string) ([]byte, *Admission, error) {
 	key := k.refuseKey(k.client.static, salt)
 	k.client.standing, k.client.hello = refused, k.hash
 	k.client.answer = sealBox(bytes.Clone(head), key, []byte(cut(reason, MaxReason)), head)
-	return append(k.buf[:0], k.client.answer...), nil, nil
+	return g.say(k.client, k.buf, k.now), nil, nil
 }
 
 // cut shortens a text to at most n bytes of whole characters.

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdh"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -243,6 +244,9 @@ func TestServerAnswersAHelloOfAnotherVersionWithItsOwn(t *testing.T) {
 	hello := w.logged("Hello")[1] // with a good cookie
 	hello.data[2] = 2
 	w.take()
+	w.clock.Advance(100 * time.Millisecond) // since its Accept
+	w.flush()
+	w.take()
 	require.NoError(t, w.deliver(hello))
 	w.flush()
 	answer := w.take()
@@ -432,9 +436,9 @@ func TestResetsAreRationed(t *testing.T) {
 	d := make([]byte, 34)
 	d[0], d[1] = 0x0C, 6
 	resets := func() (n int) {
-		for range 1000 {
+		for i := range 1000 {
 			d[2]++
-			w.server.Receive(address(elsewhere), append([]byte(nil), d...))
+			w.server.Receive(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 1}), 1), append([]byte(nil), d...))
 			for range w.server.Due(w.buf[:]) {
 				n++
 			}
@@ -452,6 +456,30 @@ func TestResetsAreRationed(t *testing.T) {
 	for range w.server.Due(w.buf[:]) {
 		t.Fatal("answered")
 	}
+}
+
+// Who sends made up datagrams from one network leaves the Resets of others alone.
+// P-13.5.1.
+func TestResetsAreRationedForEachNetwork(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{})
+	d := make([]byte, 34)
+	d[0], d[1] = 0x0C, 6
+	resets := func(from string) (n int) {
+		for range 300 {
+			w.server.Receive(address(from), append([]byte(nil), d...))
+			for range w.server.Due(w.buf[:]) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 100, resets("203.0.113.9:9"))
+	require.Zero(t, resets("203.0.113.10:9"), "the same /24")
+	require.Zero(t, resets("[::ffff:203.0.113.10]:9"))
+	require.Equal(t, 100, resets("[2001:db8::1]:9"))
+	require.Equal(t, 256-200, resets("203.0.112.9:9"), "what is left for all")
+	w.clock.Advance(time.Second)
+	require.Equal(t, 100, resets("203.0.113.9:9"))
 }
 
 // P-13.2.6.
@@ -486,4 +514,18 @@ func TestAcceptIsRepeatedUntilItsSessionIsHeard(t *testing.T) {
 	w.flush()
 	require.NotContains(t, kinds(w.take()), "Accept")
 	require.Equal(t, uint64(1), w.server.Stats().Hushed)
+}
+
+// The reason of a refusal comes from the other side of the network: as an error it holds
+// nothing that a terminal or a log would act on.
+func TestReasonIsPrintable(t *testing.T) {
+	for reason, want := range map[string]string{
+		"zu voll, später":      "zu voll, später",
+		"a\x1b[2Jb\nc\x00d":    "a\uFFFD[2Jb\uFFFDc\uFFFDd",
+		"\u202Eevil\u2028\xFF": "\uFFFDevil\uFFFD\uFFFD",
+	} {
+		err := &endpoint.RefusedError{Reason: reason}
+		require.Equal(t, "endpoint: refused: "+want, err.Error())
+	}
+	require.ErrorIs(t, fmt.Errorf("%w", &endpoint.RefusedError{}), endpoint.ErrRefused)
 }

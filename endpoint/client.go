@@ -59,7 +59,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, private: private, hello: sha256.Sum256(cfg.Hello), endsAt: int64(cfg.Timeout)}
 	copy(c.key[:], private.PublicKey().Bytes())
-	c.knocks.tries = triesEach
+	c.knocks = newKnocking()
 	c.time.start(cfg.Clock)
 	return c, nil
 }

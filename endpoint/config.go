@@ -37,13 +37,20 @@ type ServerConfig struct {
 	// before and comes back, after a crash, is a new one here: Admit knows both
 	// by their hello, and may close the session of the older. It is called within
 	// Receive, and must not call Receive or range over Due.
+	//
+	// It is asked when there is no seat, too. Whom it lets in then is put off once, and
+	// is in if there is one when its next Hello asks again, 250 ms later: the Left of the
+	// older session was fetched, or End told of it. Otherwise it is refused.
 	Admit func(Request) (reply []byte, err error)
 	// MaxPeers is how many sessions there may be; 0: 1,024. More are refused.
 	MaxPeers int
 	// MaxPerAddress is how many clients there may be at one IPv4 address or in
 	// one IPv6 /64, those that left or were refused less than 20 s ago included;
 	// 0: 16. Smaller, households and schools behind one address do not get in;
-	// larger, one attacker takes more seats. It is the join rate of an address as well.
+	// larger, one attacker takes more seats. It is the join rate of an address as well,
+	// so many in 20 s, whatever Admit says: somebody who reconnects a 17th time within 20 s waits.
+	// For a farm of bots at one address, or a test on one machine, set it to how many of
+	// them join in 20 s, those that come again included.
 	MaxPerAddress int
 	// AEAD makes the protection of sessions from a key of 32 bytes; nil is
 	// AES-256-GCM, which the handshake itself always uses. Clients need the same.

@@ -18,7 +18,8 @@
 // again once both sides have forgotten them, the server's key or not. Who
 // only sees the datagrams learns nothing but their sizes, times and
 // headers; who can send with any address makes no peer, ends none, moves
-// none, and draws no more bytes from the server than it sent; memory and work are
+// none (but who also sees the datagrams, wins each race with them, and relays a Probe and its
+// reply, has a peer's datagrams sent its way for as long as it wins), and draws no more bytes from the server than it sent; memory and work are
 // bounded. The file SECURITY.md of the module says against whom each of this holds,
 // what does not, and which test shows it.
 //
@@ -32,15 +33,17 @@
 //	  datagrams of the session              <->       datagrams of the session
 //
 // The client sends its Hello every 250 ms until it is admitted or refused, or its
-// Timeout has passed, and the first one with a cookie as soon as it has one. A
-// Challenge that does not echo its key is ignored; one with another server key or
+// Timeout has passed, and one with each cookie that it gets at once, as any of them may
+// be forged: 128 a second and 32 together at most, and each once in 250 ms. It keeps
+// the last 32. A// Challenge that does not echo its key is ignored; one with another server key or
 // version than it wants is remembered, and is the reason given at Timeout if no
 // better one came.
 //
 // The server remembers a client that proved its address by its key. The same
 // Hello again gets the same Accept, until a datagram of the session opened; the
-// same Refuse; or nothing, while the session lives and after it has ended. It is
-// remembered for 20 s after the last of its Hellos and the end of its session, which is as
+// same Refuse; or nothing, while the session lives and after it has ended. An answer is
+// said again after 100 ms at the earliest, and one of a client waits for Due; until then its Hellos
+// are dropped unread. It is remembered for 20 s after the last of its Hellos and the end of its session, which is as
 // long as a cookie can be good, and who was refused, plays or has played gets no new
 // one: a copy of a Hello makes no second peer. A client
 // that knocks again, after a crash, say, has a new key and is a new peer.
@@ -123,11 +126,12 @@
 // # Bounds
 //
 // For a stranger the server keeps nothing but an answer that waits for Due, one of 256,
-// and does two HMACs, or one for a Reset, of which there are at most 1,000 a second. Who
-// has proved an address can have X25519 computed, at most 1,000 times a
-// second in all (256 at once), and for each IPv4 address or IPv6 /64 as often as it may have
+// and does two HMACs, or one for a Reset, of which there are at most 1,000 a second, and
+// 100 for each IPv4 /24 or IPv6 /64. Who has proved an address can have the X25519 of a join
+// computed, and Admit asked, at most 1,000 times a second in all (256 at once), and for each IPv4 address or IPv6 /64 as often as it may have
 // clients, MaxPerAddress within 20 s, and as many attempts that are turned away. Four clients for each of
-// MaxPeers are remembered, at least 4,096 in all; when that is full nobody is admitted
-// and nobody forgotten. What is held back is not answered: the client asks again.
-// Joined peers are touched by none of this.
+// MaxPeers are remembered, at least 4,096 in all, a quarter of them for one IPv6 /48; when
+// that is full nobody is admitted and nobody forgotten. What is held back is not answered: the client asks again.
+// Joined peers are touched by none of this. A client computes X25519 for 1,000
+// answers a second, 250 at once.
 package endpoint

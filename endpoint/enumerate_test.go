@@ -47,15 +47,20 @@ type scene struct {
 	client      *Client
 	clients     int
 	whose       map[[keySize]byte]int // the clients' keys
-	cookieBy    int                   // which run of the server made the client's cookie
-	cookieAt    int64                 // in which slot
-	session     int                   // which run of the server the client's session is with
+	cookies     map[[cookieSize]byte]origin
+	session     int // which run of the server the client's session is with
 	mail        []letter
 	joins       map[string]int
 	played      map[string]bool
 	forgottenAt map[string]int64 // slot from which on a client may be admitted anew
 	heardAt     map[uint64]int64 // slot in which the server last heard of a session
 	faults      []string
+}
+
+// origin says which run of the server made a cookie, and in which slot.
+type origin struct {
+	server int
+	slot   int64
 }
 
 // bounds are those of a world: how many messages are under way at most, and how
@@ -67,7 +72,7 @@ const sceneTimeout = 15 * time.Second // of sessions: longer than a slot, shorte
 var sceneAddr = netip.MustParseAddrPort("198.51.100.7:4000")
 
 func newScene(mode string, b bounds) *scene {
-	s := &scene{mode: mode, bounds: b, clock: &ackbits.ManualClock{}, whose: map[[keySize]byte]int{}, joins: map[string]int{}, played: map[string]bool{}, forgottenAt: map[string]int64{}, heardAt: map[uint64]int64{}}
+	s := &scene{mode: mode, bounds: b, clock: &ackbits.ManualClock{}, whose: map[[keySize]byte]int{}, cookies: map[[cookieSize]byte]origin{}, joins: map[string]int{}, played: map[string]bool{}, forgottenAt: map[string]int64{}, heardAt: map[uint64]int64{}}
 	s.clock.Set(time.Unix(1_700_000_000, 0))
 	s.restartServer()
 	s.restartClient()
@@ -92,7 +97,9 @@ func (s *scene) restartServer() {
 	for i := range s.mail {
 		s.mail[i].born = -9
 	}
-	s.cookieAt = -9
+	for cookie, o := range s.cookies {
+		s.cookies[cookie] = origin{o.server, -9}
+	}
 }
 
 // admit returns what decides on clients. It keeps nothing: copies of a scene
@@ -116,7 +123,7 @@ func (s *scene) restartClient() {
 	})
 	must(err)
 	s.whose[s.client.key] = s.clients
-	s.cookieBy, s.session = 0, 0
+	s.session = 0
 }
 
 // step is something that may happen.
@@ -166,7 +173,7 @@ func (s *scene) steps() (all []step) {
 // speak has the client say what it would say in a while: its Hello, or a
 // datagram of its session.
 func (s *scene) speak() {
-	l := letter{toServer: true, client: s.client.number(), server: s.cookieBy, born: s.cookieAt}
+	l := letter{toServer: true, client: s.client.number()}
 	if s.client.session != nil {
 		d, _, err := s.client.session.AppendDatagram(nil, ackbits.TypeInput, nil)
 		must(err)
@@ -177,9 +184,8 @@ func (s *scene) speak() {
 	s.client.nextAt = 0
 	for d := range s.client.Due(make([]byte, ackbits.MaxDatagramSize)) {
 		l.data = slices.Clone(d)
-		if s.client.knocks.server == nil {
-			l.server, l.born = 0, 0
-		}
+		made := s.cookies[[cookieSize]byte(d[4+keySize:])] // of a bare one none
+		l.server, l.born = made.server, made.slot
 		s.post(l)
 	}
 }
@@ -204,9 +210,6 @@ func (s *scene) arrive(l *letter) {
 			return // its reader is gone
 		}
 		s.client.Receive(data)
-		if isHandshake && k == kindChallenge && s.client.knocks.cookie == [cookieSize]byte(l.data[67:]) {
-			s.cookieBy, s.cookieAt = l.server, l.born
-		}
 		if isHandshake && k == kindAccept && s.client.session != nil && s.session == 0 {
 			s.session = l.server
 			s.played[fmt.Sprint("client ", l.client, " at server ", l.server)] = true
@@ -252,6 +255,7 @@ func (s *scene) answers(n, client int) {
 		born := int64(0)
 		if k == kindChallenge {
 			born = s.slot
+			s.cookies[[cookieSize]byte(d[67:])] = origin{s.runs, born}
 		}
 		s.post(letter{data: d, client: client, server: s.runs, born: born})
 	}
@@ -308,8 +312,12 @@ func (s *scene) key() string {
 		fmt.Fprint(&b, " ended ", c.Err())
 	case c.session != nil:
 		fmt.Fprint(&b, " joined ", s.session, s.lives())
-	case c.knocks.server != nil:
-		fmt.Fprint(&b, " cookie ", s.cookieBy, s.age(s.cookieAt), c.knocks.shown)
+	default:
+		now := c.time.now + int64(s.clock.Now().Sub(c.time.last))
+		for i, o := range c.knocks.offers {
+			made := s.cookies[o.cookie]
+			fmt.Fprint(&b, " cookie ", made.server, s.age(made.slot), i < c.knocks.urgent, now-o.shownAt < helloInterval)
+		}
 	}
 	var known []string
 	for _, m := range s.server.gate.memory.byKey {
@@ -319,7 +327,7 @@ func (s *scene) key() string {
 		} else {
 			age = max(0, m.until-s.server.gate.time.now) / int64(cookieSlot)
 		}
-		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age))
+		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age, m.quietUntil > s.server.gate.time.now))
 	}
 	slices.Sort(known)
 	var wire []string
@@ -371,6 +379,7 @@ func (s *scene) check() []string {
 func (s *scene) heal() string {
 	s.mail = nil
 	for i := range 8 {
+		s.clock.Advance(time.Duration(helloInterval))
 		// A client that a server has given up gets no answer until its Timeout.
 		if s.client.Err() != nil && s.mode != "refused" || i == 4 && s.client.session == nil {
 			s.restartClient()

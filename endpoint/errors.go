@@ -1,10 +1,14 @@
 package endpoint
 
-import "errors"
+import (
+	"errors"
+	"strings"
+	"unicode"
+)
 
 // ErrPending is for ServerConfig.Admit to return while somebody else is asked
-// about a client: nothing is answered, and the client's next Hello, within 250 ms,
-// asks again.
+// about a client: nothing is answered, and the client's next Hello, after 250 ms,
+// asks again. Copies of a Hello do not: a client is asked about once in 250 ms.
 var ErrPending = errors.New("endpoint: not decided yet")
 
 // Reasons for the end of a Client, besides those of its session.
@@ -28,8 +32,20 @@ var (
 
 // RefusedError is the refusal that a client got. It is ErrRefused.
 type RefusedError struct {
-	Reason string // the server's words; what they are is the server's business
+	// Reason is the server's words, as they came: any bytes at all if the server is
+	// not to be trusted. Show a player what Error says.
+	Reason string
 }
 
-func (e *RefusedError) Error() string        { return ErrRefused.Error() + ": " + e.Reason }
+// Error returns the reason with the replacement character, U+FFFD, in the place of what
+// is not printable UTF-8, line breaks and controls of terminals among it.
+func (e *RefusedError) Error() string {
+	return ErrRefused.Error() + ": " + strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, e.Reason)
+}
+
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }

@@ -34,5 +34,5 @@ func TestClientForgetsItsKey(t *testing.T) {
 	}
 	require.NotNil(t, client.Session())
 	require.Nil(t, client.private)
-	require.Nil(t, client.knocks.static)
+	require.Nil(t, client.knocks.offers)
 }

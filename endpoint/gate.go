@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"io"
 	"net/netip"
+	"time"
 
 	"github.com/ackbits/ackbits"
 )
@@ -22,6 +23,16 @@ const (
 	// datagrams draws more.
 	resetRate  = 1000
 	resetBurst = 256
+
+	// resetShare is how many Resets go to one IPv4 /24 or IPv6 /64 in a second. Smaller,
+	// the players behind one network hear of a restart later; larger, datagrams from
+	// fewer networks use up what there is for all.
+	resetShare = 100
+
+	// repeatInterval is the shortest time between two answers to one client. Shorter,
+	// copies of its Hello draw more; longer than helloInterval, and an Accept that was
+	// lost comes later.
+	repeatInterval = int64(100 * time.Millisecond)
 
 	// remembered is how many clients are remembered for each of MaxPeers, and
 	// rememberedLeast how many in any case: joins, refusals and failed attempts
@@ -45,6 +56,9 @@ type Gate struct {
 	memory   memory
 	joins    allowance
 	resets   allowance
+	told     map[netip.Prefix]int // Resets of the second that began at toldAt
+	toldAt   int64
+	round    uint64 // of answers: a client has one in each, so that one waits for Due
 	leaving  bool
 	seats    int // taken
 	stats    Stats
@@ -77,6 +91,8 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 		memory:   newMemory(max(remembered*cfg.MaxPeers, rememberedLeast), cfg.MaxPerAddress),
 		joins:    newAllowance(joinRate, joinBurst),
 		resets:   newAllowance(resetRate, resetBurst),
+		told:     map[netip.Prefix]int{},
+		round:    1,
 	}
 	copy(g.public[:], cfg.Key.PublicKey().Bytes())
 	g.time.start(cfg.Clock)
@@ -93,6 +109,7 @@ func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte
 		g.stats.Malformed++
 		return nil, nil
 	}
+	g.round++ // the answer before is sent, or lost
 	answer, a, _ = g.receiveHello(unmap(from), datagram, buf, now)
 	return answer, a
 }
@@ -131,6 +148,10 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 	g.stats.Hellos++
 	g.memory.sweep(now)
 	c := g.memory.byKey[h.key]
+	if c != nil && (now < c.quietUntil || c.saidIn == g.round) { // before any cryptography
+		g.stats.Hushed++
+		return nil, nil, nil
+	}
 	good, fresh := g.cookies.check(from, h.key[:], h.cookie[:], now)
 	if !good && c.settled() {
 		// It would be told nothing new. And a cookie that is made while a client is
@@ -169,6 +190,7 @@ func (g *Gate) meet(h *hello, at netip.Prefix, now int64) *client {
 		return nil
 	}
 	c := g.memory.add(h.key, at, now)
+	c.paid = true
 	var ok bool
 	if c.static, ok = exchange(g.cfg.Key, h.key[:]); !ok {
 		c.standing = barred
@@ -194,10 +216,16 @@ func (g *Gate) hear(c *client, from netip.AddrPort, h *hello, buf []byte, now in
 			break
 		}
 		g.stats.Repeated++
-		return append(buf[:0], c.answer...), nil, nil
+		return g.say(c, buf, now), nil, nil
 	}
 	g.stats.Hushed++
 	return nil, nil, nil
+}
+
+// say returns what was decided on a client.
+func (g *Gate) say(c *client, buf []byte, now int64) []byte {
+	c.quietUntil, c.saidIn = now+repeatInterval, g.round
+	return append(buf[:0], c.answer...)
 }
 
 // open returns the application's hello, which lies in the gate's scratch.

@@ -2,7 +2,8 @@ package endpoint
 
 import (
 	"bytes"
-	"crypto/ecdh"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/ackbits/ackbits"
@@ -14,24 +15,97 @@ const (
 	// can answer; longer, a Hello that is lost delays the join more.
 	helloInterval = int64(250 * time.Millisecond)
 
-	// triesEach is how many answers a client computes for between two Hellos.
-	// Fewer, forged ones keep the true one out; more, they cost more.
-	triesEach = 8
+	// triesPerSecond is how many answers a client computes X25519 for, of which
+	// triesBurst may come at once: some 50 µs each, so 5 % of a core. Fewer, and
+	// somebody who sends junk Accepts from the server's address, without seeing
+	// anything, keeps the true one out with fewer datagrams a second than these; more,
+	// and the junk takes more of the machine that the game runs on.
+	triesPerSecond = 1000
+	triesBurst     = 250
+
+	// hurriesPerSecond is how many cookies a client answers at once, of which
+	// hurriesBurst may come together; so many it keeps as well. Fewer, and an eavesdropper
+	// that forges Challenges which echo the client's key keeps the true cookie waiting; more,
+	// and each of them, of 99 bytes, has the client send more Hellos of 640 to the server.
+	hurriesPerSecond = 128
+	hurriesBurst     = 32
 )
 
 // knocking is what a client learns while it is not admitted yet.
 type knocking struct {
-	server      *ecdh.PublicKey // that challenged last; nil: none did
-	static      []byte          // the secret of its key and ours
-	cookie      [cookieSize]byte
-	shown       bool // a Hello with a cookie went out
-	tries       int  // answers that may be computed for until the next Hello
-	wrongKey    bool // somebody challenged with another key than ServerKey
-	wrongSpeech bool // somebody challenged in another version
+	offers      []offer   // the first to be shown next: urgent ones, then those that were shown, the longest ago first
+	urgent      int       // how many of offers are to be shown at once
+	tries       allowance // of answers that cost a computation
+	hurries     allowance // of offers that are urgent
+	wrongKey    bool      // somebody challenged with another key than ServerKey
+	wrongSpeech bool      // somebody challenged in another version
+}
+
+// offer is a Challenge that may be the server's. Which one is shows only when an
+// answer opens, so several are kept, and each has its turn.
+type offer struct {
+	server  [keySize]byte
+	static  []byte // the secret of its key and ours
+	cookie  [cookieSize]byte
+	shownAt int64
+}
+
+func newKnocking() knocking {
+	return knocking{
+		tries:   newAllowance(triesPerSecond, triesBurst),
+		hurries: newAllowance(hurriesPerSecond, hurriesBurst),
+	}
+}
+
+// find returns where an offer with a key and a cookie is; -1 if it is not there.
+func (w *knocking) find(server, cookie [keySize]byte) int {
+	return slices.IndexFunc(w.offers, func(o offer) bool { return o.server == server && o.cookie == cookie })
+}
+
+// hurry makes an offer the last of the urgent ones. It takes the place of the one that
+// was shown the longest ago, if there is no other; it is not ok if none was shown.
+func (w *knocking) hurry(o offer) (ok bool) {
+	if len(w.offers) == hurriesBurst {
+		if w.urgent == len(w.offers) {
+			return false
+		}
+		w.offers = slices.Delete(w.offers, w.urgent, w.urgent+1)
+	}
+	w.offers = slices.Insert(w.offers, w.urgent, o)
+	w.urgent++
+	return true
+}
+
+// show returns the offer whose turn it is.
+func (w *knocking) show(now int64) offer {
+	o := w.offers[0]
+	o.shownAt = now
+	w.offers = append(slices.Delete(w.offers, 0, 1), o)
+	w.urgent = max(0, w.urgent-1)
+	return o
+}
+
+// static returns the secret with a server's key, which is computed once.
+func (c *Client) static(server [keySize]byte, now int64) (secret []byte, err error) {
+	w := &c.knocks
+	for _, o := range w.offers {
+		if o.server == server {
+			return o.static, nil
+		}
+	}
+	if !w.tries.take(now) {
+		return nil, nil
+	}
+	secret, ok := exchange(c.private, server[:])
+	if !ok {
+		return nil, ackbits.ErrForged
+	}
+	return secret, nil
 }
 
 // receiveChallenge takes the cookie of a Challenge that may be the server's. One that
-// may not is only remembered: a forged one must end nothing (P-13.2.3).
+// may not is only remembered: a forged one must end nothing (P-13.2.3). A cookie is
+// answered at once, unless it was within the last 250 ms.
 func (c *Client) receiveChallenge(datagram []byte) error {
 	ch, err := parseChallenge(datagram)
 	if err != nil {
@@ -48,38 +122,43 @@ func (c *Client) receiveChallenge(datagram []byte) error {
 		w.wrongKey = true
 		return nil
 	}
-	if w.server == nil || !bytes.Equal(w.server.Bytes(), ch.serverKey[:]) {
-		if !w.try() {
-			return nil
-		}
-		static, ok := exchange(c.private, ch.serverKey[:])
-		if !ok {
-			return ackbits.ErrForged
-		}
-		w.server, _ = ecdh.X25519().NewPublicKey(ch.serverKey[:]) // it was one just now
-		w.static = static
+	now := c.time.read()
+	at := w.find(ch.serverKey, ch.cookie)
+	if at >= 0 && (at < w.urgent || now-w.offers[at].shownAt < helloInterval) || !w.hurries.take(now) {
+		return nil
 	}
-	w.cookie = ch.cookie
-	if !w.shown { // the first is answered at once, others with the next Hello
-		c.nextAt = c.time.read()
+	static, err := c.static(ch.serverKey, now)
+	if static == nil {
+		return err
+	}
+	if at >= 0 {
+		w.offers = slices.Delete(w.offers, at, at+1)
+	}
+	if w.hurry(offer{server: ch.serverKey, static: static, cookie: ch.cookie}) {
+		c.nextAt = now
 	}
 	return nil
 }
 
-// try counts an answer that costs a computation; not ok if there were enough.
-func (w *knocking) try() (ok bool) {
-	if w.tries == 0 {
-		return false
+// servers yields what the keys are bound to, and the secret, of each server that
+// challenged: one, if ServerKey is known.
+func (c *Client) servers() iter.Seq2[parties, []byte] {
+	return func(yield func(parties, []byte) bool) {
+		offers := c.knocks.offers
+		for i, o := range offers {
+			if slices.ContainsFunc(offers[:i], func(other offer) bool { return other.server == o.server }) {
+				continue
+			}
+			if !yield(c.parties(o.server), o.static) {
+				return
+			}
+		}
 	}
-	w.tries--
-	return true
 }
 
 // parties returns what the keys are bound to.
-func (c *Client) parties() parties {
-	p := parties{form: formOf(c.cfg.Session.Wide), clientKey: c.key}
-	copy(p.serverKey[:], c.knocks.server.Bytes())
-	return p
+func (c *Client) parties(server [keySize]byte) parties {
+	return parties{form: formOf(c.cfg.Session.Wide), clientKey: c.key, serverKey: server}
 }
 
 // receiveAccept opens an Accept, whichever Hello it answers, and begins the session
@@ -89,24 +168,29 @@ func (c *Client) receiveAccept(datagram []byte) error {
 	if err != nil {
 		return err
 	}
-	if c.knocks.server == nil || !c.knocks.try() {
+	if len(c.knocks.offers) == 0 || !c.knocks.tries.take(c.time.read()) {
 		return nil
 	}
 	fresh, ok := exchange(c.private, ephemeral)
 	if !ok {
 		return ackbits.ErrForged
 	}
-	p := c.parties()
-	agreed := p.agree(c.knocks.static, fresh, ephemeral, c.hello)
-	plain, ok := openBox(nil, agreed.acceptKey(), box, head)
-	if !ok {
-		return ackbits.ErrForged
+	for p, static := range c.servers() {
+		agreed := p.agree(static, fresh, ephemeral, c.hello)
+		if plain, ok := openBox(nil, agreed.acceptKey(), box, head); ok {
+			return c.begin(agreed, plain, datagram)
+		}
 	}
+	return ackbits.ErrForged
+}
+
+// begin begins the session of an Accept that opened.
+func (c *Client) begin(agreed *agreement, plain, accept []byte) error {
 	terms, err := parseGrant(plain)
 	if err != nil {
 		return err
 	}
-	keys := agreed.session(datagram)
+	keys := agreed.session(accept)
 	cfg := c.cfg.Session
 	cfg.Token, cfg.Clock = terms.token, c.cfg.Clock
 	if cfg.Seal, cfg.Open, err = aeads(c.cfg.AEAD, keys.toServer, keys.toClient); err != nil {
@@ -120,52 +204,60 @@ func (c *Client) receiveAccept(datagram []byte) error {
 	return nil
 }
 
-// receiveRefuse opens a Refuse and ends the attempt.
+// receiveRefuse opens a Refuse and ends the attempt. It costs some microseconds, as the
+// secret is there, so that nothing counts how many come.
 func (c *Client) receiveRefuse(datagram []byte) error {
 	salt, head, box, err := splitRefuse(datagram)
 	if err != nil {
 		return err
 	}
-	if c.knocks.server == nil || !c.knocks.try() {
+	if len(c.knocks.offers) == 0 {
 		return nil
 	}
-	p := c.parties()
-	reason, ok := openBox(nil, p.refuseKey(c.knocks.static, salt), box, head)
-	if !ok {
-		return ackbits.ErrForged
+	for p, static := range c.servers() {
+		if reason, ok := openBox(nil, p.refuseKey(static, salt), box, head); ok {
+			c.end(&RefusedError{Reason: string(reason)})
+			return nil
+		}
 	}
-	c.end(&RefusedError{Reason: string(reason)})
-	return nil
+	return ackbits.ErrForged
 }
 
-// dueHello yields the Hello that is due, if one is, or ends the attempt (P-13.2.1).
+// dueHello yields the Hellos that are due, or ends the attempt (P-13.2.1).
 func (c *Client) dueHello(buf []byte, now int64, yield func([]byte) bool) {
 	if now >= c.endsAt {
 		c.end(c.silence())
 		return
 	}
-	if now < c.nextAt {
-		return
+	for now >= c.nextAt && c.session == nil && c.err == nil {
+		if !yield(c.appendHello(buf[:0], now)) {
+			return
+		}
 	}
+}
+
+// appendHello appends the next Hello, with the cookie whose turn it is.
+func (c *Client) appendHello(dst []byte, now int64) []byte {
 	c.nextAt = now + helloInterval
 	w := &c.knocks
-	w.tries = triesEach
 	h := hello{version: version, form: formOf(c.cfg.Session.Wide), key: c.key}
-	if w.server == nil {
-		yield(h.appendBare(buf[:0]))
-		return
+	if len(w.offers) == 0 {
+		return h.appendBare(dst)
 	}
-	w.shown = true
-	h.cookie = w.cookie
-	p := c.parties()
-	head := h.appendHead(buf[:0])
-	yield(sealBox(head, p.helloKey(w.static, w.cookie[:]), padHello(c.cfg.Hello), head))
+	o := w.show(now)
+	if w.urgent > 0 {
+		c.nextAt = now
+	}
+	h.cookie = o.cookie
+	p := c.parties(o.server)
+	head := h.appendHead(dst)
+	return sealBox(head, p.helloKey(o.static, o.cookie[:]), padHello(c.cfg.Hello), head)
 }
 
 // silence returns why nobody admitted the client.
 func (c *Client) silence() error {
 	switch {
-	case c.knocks.server != nil:
+	case len(c.knocks.offers) > 0:
 		return ErrNoAnswer
 	case c.knocks.wrongKey:
 		return ErrServerKey

@@ -363,3 +363,165 @@ func TestPeerTakesLittleMemory(t *testing.T) {
 	require.Less(t, each, int64(8<<10))
 	runtime.KeepAlive(w)
 }
+
+// counted is a Rand that counts what is read.
+type counted struct {
+	failing
+	n int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return c.failing.Read(p)
+}
+
+// Copies of a Hello that Admit has put off cost nothing: it is asked once in 250 ms.
+// P-13.2.5.
+func TestCopiesOfAPendingHelloAskOnce(t *testing.T) {
+	asked := 0
+	source := &counted{failing: failing{Reader: seeded(1)}}
+	w := newWorld(t, endpoint.ServerConfig{Rand: source, Admit: func(endpoint.Request) ([]byte, error) {
+		asked++
+		return nil, endpoint.ErrPending
+	}})
+	w.join(home, knowing("ann"))
+	w.settle()
+	hellos := w.logged("Hello")
+	hello := hellos[len(hellos)-1]
+	require.Equal(t, 1, asked)
+	before := source.n
+	for range 999 {
+		w.deliver(hello)
+		w.clock.Advance(time.Millisecond)
+	}
+	require.Equal(t, 1+3, asked)
+	require.Equal(t, before+3*40, source.n)
+}
+
+// And all that is asked again is rationed with the joins.
+// P-13.2.8.
+func TestPendingJoinsAreRationed(t *testing.T) {
+	asked := 0
+	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) {
+		asked++
+		return nil, endpoint.ErrPending
+	}})
+	for i := range 200 {
+		w.shake(host(i), knowing(""))
+	}
+	require.Equal(t, 200, asked)
+	again := func() {
+		for _, a := range w.order {
+			for d := range w.clients[a].Due(w.buf[:]) {
+				w.server.Receive(a, append([]byte(nil), d...))
+			}
+		}
+	}
+	w.clock.Advance(250 * time.Millisecond)
+	again()
+	require.Equal(t, 400, asked)
+	for i := 200; i < 256; i++ {
+		w.shake(host(i), knowing(""))
+	}
+	require.Equal(t, 456, asked)
+	w.shake(host(256), knowing(""))
+	require.Equal(t, 456, asked)
+	require.Equal(t, uint64(1), w.server.Stats().HeldByRate)
+}
+
+// Who has proved an address and says its Hello over and over draws one answer in 100 ms,
+// and one at most waits for Due.
+// P-13.2.6.
+func TestCopiesOfAHelloDrawFewAnswers(t *testing.T) {
+	for _, verdict := range []error{nil, errors.New("no")} {
+		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, verdict }})
+		w.join(home, knowing("ann"))
+		w.flush()
+		w.deliver(w.take()[0])
+		w.flush()
+		w.deliver(w.take()[0])
+		w.flush()
+		hello := w.take()[0]
+		answers := func() (n int) {
+			for _, d := range w.server.Due(w.buf[:]) {
+				if k := kindOf(d); k == "Accept" || k == "Refuse" {
+					n++
+				}
+			}
+			return n
+		}
+		for range 5 {
+			for range 1000 {
+				w.deliver(hello)
+			}
+			w.clock.Advance(50 * time.Millisecond)
+			w.deliver(hello)
+			require.Equal(t, 1, answers())
+			w.deliver(hello)
+			require.Zero(t, answers())
+			w.clock.Advance(50 * time.Millisecond)
+		}
+		for range 10 { // nobody fetches them
+			w.deliver(hello)
+			w.clock.Advance(100 * time.Millisecond)
+		}
+		require.Equal(t, 1, answers())
+		require.Zero(t, w.server.Stats().AnswersDropped)
+	}
+}
+
+// A server that is full asks Admit nevertheless: who crashed, and comes back, may take
+// its own seat.
+func TestAdmitFreesTheSeatOfWhoCrashed(t *testing.T) {
+	var w *world
+	asked := 0
+	w = newWorld(t, endpoint.ServerConfig{MaxPeers: 1, Admit: func(r endpoint.Request) ([]byte, error) {
+		asked++
+		for p := range w.server.Peers() {
+			if string(p.Hello()) == string(r.Hello) {
+				p.Session().Close()
+			}
+		}
+		return nil, nil
+	}})
+	w.join(home, knowing("ann"))
+	w.run(time.Second)
+	delete(w.clients, address(home)) // it crashed
+	again := w.join("198.51.100.7:4001", knowing("ann"))
+	w.run(400 * time.Millisecond)
+	require.NotNil(t, again.Session(), "%v", again.Err())
+	require.NoError(t, again.Err())
+
+	asked = 0
+	other := w.join(elsewhere, knowing("bob"))
+	w.run(time.Second)
+	require.ErrorContains(t, other.Err(), "full")
+	require.Equal(t, 2, asked)
+	s := w.server.Stats()
+	require.Equal(t, uint64(2), s.HeldFull)
+	require.Equal(t, uint64(1), s.RefusedFull)
+	require.NoError(t, again.Err())
+}
+
+// One site of 65,536 networks does not fill the memory.
+// P-13.2.8.
+func TestSiteTakesAShareOfTheMemory(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, errors.New("no") }})
+	at := func(site byte, i int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, site, byte(i >> 8), byte(i)}), 7)
+	}
+	for i := range 1100 {
+		w.clock.Advance(2 * time.Millisecond)
+		w.shake(at(1, i), knowing(""))
+		delete(w.clients, at(1, i))
+		w.order = nil
+	}
+	s := w.server.Stats()
+	require.Equal(t, 1024, s.Remembered)
+	require.Equal(t, uint64(1100-1024), s.HeldByAddress)
+	require.ErrorIs(t, w.shake(at(2, 1), knowing("")).Err(), endpoint.ErrRefused, "others are heard")
+	require.ErrorIs(t, w.shake(host(1), knowing("")).Err(), endpoint.ErrRefused)
+	w.clock.Advance(20 * time.Second)
+	require.ErrorIs(t, w.shake(at(1, 2000), knowing("")).Err(), endpoint.ErrRefused)
+	require.Equal(t, 1, w.server.Stats().Remembered)
+}

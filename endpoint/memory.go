@@ -35,8 +35,13 @@ type client struct {
 	hello    [32]byte // hash of what it was admitted or refused with
 	token    uint64   // of its session
 	answer   []byte   // said again to the same Hello
-	until    int64    // forgotten at; of one that is not live
-	waiting  *list.Element
+	paid     bool     // it was taken from joins, and Admit was not asked since
+	waited   bool     // Admit let it in once when there was no seat
+
+	quietUntil int64  // until then its Hellos are dropped unread
+	saidIn     uint64 // in which of the gate's rounds answer was said last
+	until      int64  // forgotten at; of one that is not live
+	waiting    *list.Element
 }
 
 // settled reports whether nothing will be said to the client any more, but for
@@ -52,26 +57,39 @@ type place struct {
 }
 
 // placeOf returns the place of an address, which is unmapped already.
-func placeOf(addr netip.Addr) netip.Prefix {
-	bits := 64
+func placeOf(addr netip.Addr) netip.Prefix { return networkOf(addr, 32, 64) }
+
+// networkOf returns the network of an address, of so many bits for IPv4 and IPv6.
+func networkOf(addr netip.Addr, bits4, bits6 int) netip.Prefix {
+	bits := bits6
 	if addr.Is4() {
-		bits = 32
+		bits = bits4
 	}
-	p, _ := addr.WithZone("").Prefix(bits) // not ok for no address at all: one place of its own
+	p, _ := addr.WithZone("").Prefix(bits) // not ok for no address at all: one network of its own
 	return p
 }
 
+// siteShare is the part of the memory, one in so many, that an IPv6 /48 may take, which
+// anybody can have for the asking, with its 65,536 places. Smaller, fewer such
+// attackers fill the memory; larger, a site whose players are many is held up:
+// at this share one site may still take all of MaxPeers.
+const siteShare = remembered
+
+// siteOf returns the IPv6 /48 of a place; an IPv4 address is one by itself.
+func siteOf(p netip.Prefix) netip.Prefix { return networkOf(p.Addr(), 32, 48) }
+
 // memory is all that a gate keeps: clients that proved an address and for which
-// something was computed. It is bounded by capacity, and by perPlace for the
-// clients of a place and once more for its strangers. When it is full nobody
-// is taken up, and nobody is forgotten for it (P-13.2.8).
+// something was computed. It is bounded by capacity, a share of it for each site, and by
+// perPlace for the clients of a place and once more for its strangers. When it is full
+// nobody is taken up, and nobody is forgotten for it (P-13.2.8).
 type memory struct {
 	capacity int
 	perPlace int
 	byKey    map[[keySize]byte]*client
 	byToken  map[uint64]*client // of live sessions
 	places   map[netip.Prefix]place
-	fading   list.List // of clients that are not live, in the order in which they will be forgotten
+	sites    map[netip.Prefix]int // clients of each, remembered
+	fading   list.List            // of clients that are not live, in the order in which they will be forgotten
 }
 
 func newMemory(capacity, perPlace int) memory {
@@ -81,6 +99,7 @@ func newMemory(capacity, perPlace int) memory {
 		byKey:    map[[keySize]byte]*client{},
 		byToken:  map[uint64]*client{},
 		places:   map[netip.Prefix]place{},
+		sites:    map[netip.Prefix]int{},
 	}
 }
 
@@ -93,6 +112,7 @@ func (m *memory) sweep(now int64) {
 		}
 		m.fading.Remove(e)
 		m.count(c, -1)
+		m.countSite(c.place, -1)
 		delete(m.byKey, c.key)
 	}
 }
@@ -102,6 +122,7 @@ func (m *memory) add(key [keySize]byte, from netip.Prefix, now int64) *client {
 	c := &client{key: key, place: from}
 	m.byKey[key] = c
 	m.count(c, 1)
+	m.countSite(from, 1)
 	m.touch(c, now)
 	return c
 }
@@ -109,9 +130,19 @@ func (m *memory) add(key [keySize]byte, from netip.Prefix, now int64) *client {
 func (m *memory) full() bool { return len(m.byKey) >= m.capacity }
 
 // crowded reports whether a place has as many clients as it may; besieged
-// whether it has as many strangers.
-func (m *memory) crowded(p netip.Prefix) bool  { return m.places[p].clients >= m.perPlace }
-func (m *memory) besieged(p netip.Prefix) bool { return m.places[p].strangers >= m.perPlace }
+// whether it has as many strangers, or its site as many clients in all.
+func (m *memory) crowded(p netip.Prefix) bool { return m.places[p].clients >= m.perPlace }
+func (m *memory) besieged(p netip.Prefix) bool {
+	return m.places[p].strangers >= m.perPlace || m.sites[siteOf(p)] >= m.capacity/siteShare
+}
+
+// countSite adds n to the count of a place's site.
+func (m *memory) countSite(p netip.Prefix, n int) {
+	site := siteOf(p)
+	if m.sites[site] += n; m.sites[site] == 0 {
+		delete(m.sites, site)
+	}
+}
 
 // count adds n to the count of the client's place that it belongs to.
 func (m *memory) count(c *client, n int) {
@@ -131,8 +162,10 @@ func (m *memory) count(c *client, n int) {
 // settle makes a stranger a client of a place.
 func (m *memory) settle(c *client, at netip.Prefix) {
 	m.count(c, -1)
+	m.countSite(c.place, -1)
 	c.place, c.counted = at, true
 	m.count(c, 1)
+	m.countSite(at, 1)
 }
 
 // touch has a client that is not live remembered from now on anew.

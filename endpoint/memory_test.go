@@ -124,6 +124,7 @@ func TestSameKeyWithAnotherHelloGetsNothing(t *testing.T) {
 		answer, a := f.gate.Receive(f.from, bob, nil)
 		require.Empty(t, answer)
 		require.Nil(t, a)
+		f.clock.Advance(100 * time.Millisecond)
 		again, a := f.gate.Receive(f.from, ann, nil)
 		require.Equal(t, first, again)
 		require.Nil(t, a)

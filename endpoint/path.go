@@ -33,7 +33,11 @@ const probeInterval = int64(100 * time.Millisecond)
 // candidacy. So a copy that somebody raced from elsewhere costs one Probe, and
 // a peer that forges its address cannot point the game at another.
 //
-// A Path is not safe for concurrent use.
+// Who sees the datagrams, has each of them at the server before the true one, and carries
+// Probe and answer between both ends, has the address for as long as it does so.
+//
+// A Path comes from an Admission: the zero value is not usable. It is not safe for
+// concurrent use.
 type Path struct {
 	time    timeline
 	token   uint64

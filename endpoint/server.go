@@ -84,7 +84,7 @@ func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error)
 	p := s.byToken[h.Token]
 	if p == nil {
 		s.gate.stats.Foreign++
-		s.answer(&s.others, from, s.gate.reset(s.scratch, datagram, now))
+		s.answer(&s.others, from, s.gate.reset(s.scratch, from, datagram, now))
 		return Incoming{}, ackbits.ErrToken
 	}
 	return s.receive(p, from, h.Sequence, datagram, now)
@@ -202,6 +202,7 @@ func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
 				}
 			}
 		}
+		s.gate.round++ // no answer waits any more
 		peers, first := s.peers, s.turn
 		for i := range peers {
 			at := (first + i) % len(peers)

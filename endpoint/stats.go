@@ -13,7 +13,7 @@ type Stats struct {
 	Joins      uint64
 	Pending    uint64 // times that Admit put a decision off
 	Repeated   uint64 // Accepts and Refuses that were said again
-	Hushed     uint64 // Hellos of a client that plays, has played or was refused, which get no answer
+	Hushed     uint64 // Hellos that get no answer: of a client that plays, has played or was refused, or too soon after the last
 
 	// Refusals, by reason.
 	RefusedByAdmit   uint64
@@ -24,8 +24,9 @@ type Stats struct {
 
 	// Hellos with a good cookie that got no answer, by reason: the client asks again.
 	HeldByRate    uint64 // more joins a second than the server computes for
-	HeldByAddress uint64 // too many attempts of the address within 20 s
+	HeldByAddress uint64 // too many attempts of the address, or of its IPv6 /48, within 20 s
 	HeldByMemory  uint64 // no room to remember another client
+	HeldFull      uint64 // Admit let in more than MaxPeers: asked once more, as it may have freed a seat
 	Failed        uint64 // Rand or AEAD returned an error
 
 	// What was dropped.
