@@ -25,7 +25,7 @@ const (
 	// would go two after.
 	nearGap = 10 * int64(time.Millisecond)
 	// farGap parts copies where losses come in bursts. Shorter than a burst it
-	// wins little; longer, the last copy arrives no sooner than a resend would.
+	// wins little; longer, the last copy arrives no sooner than a retransmission would.
 	farGap = 75 * int64(time.Millisecond)
 	// burstTail is the longest round trip at which the end of a plan for bursts is
 	// seldom sent. Above it, every event would be sent four times or more; at a
@@ -45,7 +45,7 @@ const (
 	// 1,000. A tenth of that costs another copy at 10 % loss; ten times as many
 	// would show at p99.
 	tolerated = 5 * million / 1000
-	// maxAhead is the most copies ahead of an event where losses are independent:
+	// maxAhead is the most proactive copies of an event where losses are independent:
 	// enough for that at 34 % of loss. Where more is lost, more copies would
 	// only add to it.
 	maxAhead = 4
@@ -206,7 +206,7 @@ func (a *adaptiveRule) bounded(rate int64) int64 {
 	return min(rate, million)
 }
 
-// replan draws up the plan. Copies a tick apart share the fate of a burst, so
+// replan draws up the plan. Copies a tick apart are lost in the same burst, so
 // where losses come in bursts one copy follows near and the others far. Most of
 // the far ones are never sent, because the acknowledgement comes first.
 func (a *adaptiveRule) replan(p *path) {

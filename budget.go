@@ -28,7 +28,7 @@ func (b *budget) cost(event int) int64 {
 	return (int64(eventOverhead+event)*int64(time.Second) + b.rate - 1) / b.rate
 }
 
-// note takes in the size of a new event.
+// note notes the size of a new event.
 func (b *budget) note(event int) {
 	if b.rate != 0 {
 		b.largest = max(b.largest, b.cost(event))

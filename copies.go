@@ -10,8 +10,9 @@ import (
 // answers of adaptive.go instead. How the copies are packed is sender.go's.
 
 // copyRule decides when an event is sent again and how many proactive copies it
-// gets, which is the sender's choice (P-17.1.1). A sender has one, chosen in init, and asks nothing about which one it is. The
-// rule is told what the questions need and keeps nothing of it.
+// gets, which is the sender's choice (P-17.1.1). A sender has one, chosen in init, and
+// asks nothing about which one it is. The rule is told what the questions need and keeps
+// nothing of it.
 type copyRule interface {
 	// wake begins to look after events, none of which there were; it returns the
 	// window that they must keep to, if any. rest ends that when there were none
@@ -93,9 +94,9 @@ const (
 )
 
 // fixedRule is the protocol's (P-6.4.1): an event goes again when delay has passed
-// since its last copy, without proactive copies, until it is delivered (P-5.2.4). While a queue stands on the way, the
-// delay is no less than an acknowledgement may take and events back off, or the
-// copies would be what makes the queue (P-17.1.1).
+// since its last copy, without proactive copies, until it is delivered (P-5.2.4). While
+// a queue stands on the way, the delay is no less than an acknowledgement may take and
+// events back off, or the copies would be what makes the queue (P-17.1.1).
 type fixedRule struct{ delay, heartbeat int64 }
 
 func (*fixedRule) wake(*sentLog, *path) *window { return nil }

@@ -20,9 +20,9 @@ type path struct {
 	// floor, which is what the way takes without a queue.
 	passedAt int64 // when the newest datagram that is acknowledged was sent
 
-	turnsAt int64     // when the next span of floorSpan begins
+	turnsAt int64     // when the next period of floorSpan begins
 	stoodAt int64     // when there was last more of a queue than stoodBelow
-	floors  [2]uint32 // the least sample of this span, and of the one before, in microseconds
+	floors  [2]uint32 // the least sample of this period, and of the one before, in microseconds
 	newest  [newestSamples]uint16
 	jitter  uint32 // by how much a sample differs from the one before, smoothed, in microseconds
 	samples uint8  // how many there were, up to twice newestSamples
@@ -42,7 +42,7 @@ const (
 	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
 	sampleUnit = int64(100 * time.Microsecond)
 	// standsAbove is from what delay on a queue stands for Adaptive. Two ticks of 60 Hz
-	// are below it: where either end hands in on its ticks, a datagram that just misses
+	// are below it: where either end reads its socket on its ticks, a datagram that just misses
 	// them is late by that much. At 60 ms state would be late by as much before
 	// anything happened. For the fixed rule it is a heartbeat if that is more: a peer
 	// that sends nothing else may wait so long with each of eight acknowledgements, and

@@ -12,14 +12,14 @@ import (
 // came out.
 type restraint struct {
 	until int64
-	span  int64 // for how long at the last onset of a queue
+	pause int64 // for how long at the last onset of a queue
 
 	highSince int64 // since when the loss is high; 0: it is not
 	from      int64 // the first datagram of the trial that is running; 0: none is
 	length    int64 // of the trial
 	lost      int64 // of the trial's datagrams
 	before    int64 // the loss before it, in millionths
-	guilty    int64 // for how long copies stay away at the last verdict
+	guilty    int64 // for how long copies stay away when they were last convicted
 	next      int64 // no trial before
 	innocent  int64 // how far apart trials are after one that found nothing
 }
@@ -53,19 +53,19 @@ const (
 	firstInnocent, lastInnocent = 2 * int64(time.Minute), 10 * int64(time.Minute)
 )
 
-// doubled returns twice a span, between the least and the most.
-func doubled(span, least, most int64) int64 { return min(max(2*span, least), most) }
+// doubled returns twice a duration, between the least and the most.
+func doubled(d, least, most int64) int64 { return min(max(2*d, least), most) }
 
 // onset notes that a queue stands.
 func (r *restraint) onset(now int64) {
-	if now < r.until-r.span/2 {
+	if now < r.until-r.pause/2 {
 		return
 	}
-	if now > r.until+2*r.span {
-		r.span = 0 // it was long ago
+	if now > r.until+2*r.pause {
+		r.pause = 0 // it was long ago
 	}
-	r.span = doubled(r.span, leastRestraint, mostRestraint)
-	r.until = max(r.until, saturatingAdd(now, r.span))
+	r.pause = doubled(r.pause, leastRestraint, mostRestraint)
+	r.until = max(r.until, saturatingAdd(now, r.pause))
 }
 
 // tryWithout looks whether proactive copies cause the loss that they are to make up

@@ -150,12 +150,12 @@ func TestRestraintDoubles(t *testing.T) {
 	for _, span := range []int64{1, 2, 4, 8, 16, 32, 32} {
 		r.onset(now)
 		require.Equal(t, now+span*int64(time.Second), r.until)
-		r.onset(r.until - r.span/2 - 1)
+		r.onset(r.until - r.pause/2 - 1)
 		require.Equal(t, now+span*int64(time.Second), r.until, "the same onset")
 		now = r.until
 	}
-	r.onset(r.until + 2*r.span + 1)
-	require.Equal(t, leastRestraint, r.span)
+	r.onset(r.until + 2*r.pause + 1)
+	require.Equal(t, leastRestraint, r.pause)
 }
 
 // A peer withholds when six application datagrams are missing and two of the

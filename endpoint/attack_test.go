@@ -473,13 +473,12 @@ func TestResetsAreRationedForEachNetwork(t *testing.T) {
 		}
 		return n
 	}
-	require.Equal(t, 100, resets("203.0.113.9:9"))
+	require.Equal(t, 200, resets("203.0.113.9:9"))
 	require.Zero(t, resets("203.0.113.10:9"), "the same /24")
 	require.Zero(t, resets("[::ffff:203.0.113.10]:9"))
-	require.Equal(t, 100, resets("[2001:db8::1]:9"))
-	require.Equal(t, 256-200, resets("203.0.112.9:9"), "what is left for all")
+	require.Equal(t, 256-200, resets("[2001:db8::1]:9"), "what is left for all")
 	w.clock.Advance(time.Second)
-	require.Equal(t, 100, resets("203.0.113.9:9"))
+	require.Equal(t, 200, resets("203.0.113.9:9"))
 }
 
 // P-13.2.6.

@@ -27,7 +27,7 @@ const (
 	// resetShare is how many Resets go to one IPv4 /24 or IPv6 /64 in a second. Smaller,
 	// the players behind one network hear of a restart later; larger, datagrams from
 	// fewer networks use up what there is for all.
-	resetShare = 100
+	resetShare = 200
 
 	// repeatInterval is the shortest time between two answers to one client. Shorter,
 	// copies of its Hello draw more; longer than helloInterval, and an Accept that was

@@ -13,7 +13,7 @@ import (
 // built in buf, for which 26 bytes suffice, goes back to from; it is empty if the
 // datagram is not a sealed one of at least 34 bytes, if its token was
 // admitted here and did not End, or if there were too many of late: 1,000 a second,
-// 256 at once, 100 a second for each IPv4 /24 or IPv6 /64. Nothing is kept but these counts.
+// 256 at once, 200 a second for each IPv4 /24 or IPv6 /64. Nothing is kept but these counts.
 func (g *Gate) Reset(buf []byte, from netip.AddrPort, datagram []byte) (answer []byte) {
 	return g.reset(buf, unmap(from), datagram, g.time.read())
 }
