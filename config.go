@@ -108,15 +108,15 @@ type Config struct {
 	// all the same (P-2.1.2, P-6.5.1).
 	MaxDatagram int
 
-	// Seal and Open protect every datagram: the payload is secret, and without the
-	// keys nobody can change a datagram, make one up, or have one accepted twice. Set
-	// both or neither. The key of one side's Seal is the key of the other's Open. Keys
-	// must be fresh for this session and different for the two directions: the number
-	// of a datagram is its nonce, so with one key for both directions or two sessions
-	// a nonce is used twice, and the protection is gone (P-11.1.2). A cipher.AEAD fits,
-	// such as AES-GCM. Nonces must have at least 8 bytes and the overhead at most 64;
-	// tags of less than 12 bytes are for tests. The header stays readable. Receive
-	// opens in place, so it overwrites the datagram that it is given.
+	// Seal and Open need different keys, fresh for this session: the number of a
+	// datagram is its nonce, so with one key for both directions, or for two sessions,
+	// a nonce is used twice and the protection is gone (P-11.1.2). The key of one
+	// side's Seal is that of the other's Open. They protect every datagram: the
+	// payload is secret, and without the keys nobody can change a datagram, make one
+	// up, or have one accepted twice. Set both or neither. A cipher.AEAD fits, such as
+	// AES-GCM. Nonces must have at least 8 bytes and the overhead at most 64; tags of
+	// less than 12 bytes are for tests. The header stays readable. Receive opens in
+	// place, so it overwrites the datagram that it is given.
 	Seal, Open AEAD
 
 	// Accept decides on an application datagram before it is acknowledged; nil
