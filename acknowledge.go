@@ -39,8 +39,7 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
 			// which the peer had nothing to send (P-7.1.1; RFC 9002, 5.1).
-			if s.path.sample(now-log.stamps.At(ack).sentAt(), now) {
-				s.outbox.heldUntil = now // they may back off for less now
+			if s.path.sample(now-log.stamps.At(ack).sentAt(), int64(s.queueAbove)*int64(time.Millisecond), now) {
 				sooner = true
 			}
 			news = true
@@ -50,13 +49,15 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		s.stats.EventsDelivered += uint64(settled)
 		if s.outbox.advance() {
 			s.oldestAt = now
-			s.outbox.heldUntil = now                                   // an older one was delivered
 			sooner = sooner || s.outbox.held > 0 || s.budget.rate != 0 // the oldest may be owed a copy
 		}
 		sooner = sooner || s.outbox.freshDue()
 	}
 	if news && s.rule.acknowledged(log, &s.path, now) {
 		sooner = true
+	}
+	if sooner && s.outbox.held > 0 {
+		s.release(now) // they may back off for less now
 	}
 	return sooner
 }

@@ -66,7 +66,8 @@ type Config struct {
 	StallTimeout time.Duration
 	// PollInterval is for a caller that calls AppendDue on a tick: the length of that
 	// tick. Heartbeats are then sent up to so much earlier, so that the interval
-	// without sending never exceeds Heartbeat. 0: the caller wakes at Deadline.
+	// without sending never exceeds Heartbeat, and what Adaptive spreads over time is
+	// sent a tick's worth at each. 0: the caller wakes at Deadline.
 	PollInterval time.Duration
 
 	// Backlog is how many events may be undelivered beyond the 256 that may be on the

@@ -322,17 +322,21 @@ type modelPath []struct{ at, roundTrip int64 }
 
 // stands reports whether a queue stood at the last of them: the least of the newest
 // eight is that far above the least of this span of ten seconds and the one before,
-// or was lately.
-func (p modelPath) stands() bool {
-	_, _, stands := p.look()
+// or was lately. It must be more than a heartbeat, for which the peer may wait.
+func (p modelPath) stands(heartbeat time.Duration) bool {
+	_, _, stands := p.look(heartbeat)
 	return stands
 }
 
 // look returns the least round trip and the queue besides.
-func (p modelPath) look() (floor, queue int64, stands bool) {
-	var this, before, turnsAt, stoodAt int64
+func (p modelPath) look(heartbeat time.Duration) (floor, queue int64, stands bool) {
+	var this, before, turnsAt, stoodAt, jitter int64
 	for n, s := range p {
 		micros := min(s.roundTrip/1000, math.MaxUint32)
+		if n > 0 {
+			differs := max(s.roundTrip-p[n-1].roundTrip, p[n-1].roundTrip-s.roundTrip) / 1000
+			jitter += (min(differs, math.MaxUint32) - jitter) / 32
+		}
 		switch {
 		case n == 0:
 			this, before, turnsAt = micros, micros, s.at+int64(10*time.Second)
@@ -352,7 +356,7 @@ func (p modelPath) look() (floor, queue int64, stands bool) {
 		if queue > int64(35*ms)/4 {
 			stoodAt = s.at
 		}
-		stands = queue > int64(35*ms) || stands && s.at-stoodAt <= int64(2*time.Second)
+		stands = queue > max(int64(35*ms), int64(min(heartbeat/ms, math.MaxUint16)*ms), 3*jitter*1000) || stands && s.at-stoodAt <= int64(2*time.Second)
 	}
 	return min(this, before) * 1000, queue, stands
 }
@@ -364,7 +368,7 @@ func (m *model) patience() int64 {
 
 // delay is how long an event waits for the next copy.
 func (m *model) delay() int64 {
-	if !m.path.stands() {
+	if !m.path.stands(m.cfg.Heartbeat) {
 		return int64(m.cfg.ResendDelay)
 	}
 	return max(int64(m.cfg.ResendDelay), m.patience())
@@ -372,7 +376,7 @@ func (m *model) delay() int64 {
 
 // againAt is when an event has backed off.
 func (m *model) againAt(e *modelEvent) int64 {
-	if e.tries <= 4 || !m.path.stands() || m.oldestAt >= e.last {
+	if e.tries <= 4 || !m.path.stands(m.cfg.Heartbeat) || m.oldestAt >= e.last {
 		return e.last
 	}
 	wait := m.patience()
@@ -1072,7 +1076,7 @@ func (m *model) snapshot() Stats {
 		}
 	}
 	s.RTT, s.RTTVar = time.Duration(m.srtt), time.Duration(m.rtvar)
-	floor, queue, _ := m.path.look()
+	floor, queue, _ := m.path.look(m.cfg.Heartbeat)
 	s.MinRTT, s.QueueDelay = time.Duration(floor), time.Duration(queue)
 	return s
 }

@@ -24,9 +24,10 @@ type path struct {
 	stoodAt int64     // when there was last more of a queue than stoodBelow
 	floors  [2]uint32 // the least sample of this span, and of the one before, in microseconds
 	newest  [newestSamples]uint16
-	samples uint8 // how many there were, up to twice newestSamples
-	deep    bool  // a queue stood at the newest sample
-	stands  bool  // or lately
+	jitter  uint32 // by how much a sample differs from the one before, smoothed, in microseconds
+	samples uint8  // how many there were, up to twice newestSamples
+	deep    bool   // a queue stood at the newest sample
+	stands  bool   // or lately
 }
 
 const (
@@ -40,11 +41,17 @@ const (
 	newestSamples = 8
 	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
 	sampleUnit = int64(100 * time.Microsecond)
-	// standsAbove is from what delay on a queue stands. Two ticks of 60 Hz are
-	// below it: where either end hands in on its ticks, a datagram that just misses
+	// standsAbove is from what delay on a queue stands for Adaptive. Two ticks of 60 Hz
+	// are below it: where either end hands in on its ticks, a datagram that just misses
 	// them is late by that much. At 60 ms state would be late by as much before
-	// anything happened.
+	// anything happened. For the fixed rule it is a heartbeat if that is more: a peer
+	// that sends nothing else may wait so long with each of eight acknowledgements, and
+	// without a queue the rule's delay must not change by a nanosecond.
 	standsAbove = 35 * int64(time.Millisecond)
+	// deepJitters is how many jitters a queue must exceed besides: with two, 100 ms of
+	// jitter each way would pass for one once a second. Of a queue that grows, one
+	// sample differs little from the next.
+	deepJitters = 3
 	// stoodBelow and standsFor say when it is gone: it has been below for so long.
 	// Otherwise what stops for a queue would begin again as soon as it drains, and
 	// the fixed rule would send twice of each event for half of the time.
@@ -52,10 +59,14 @@ const (
 	standsFor  = 2 * int64(time.Second)
 )
 
-// sample takes in a round trip that ends now, and reports whether what is said of a
-// standing queue may have changed.
-func (p *path) sample(roundTrip, now int64) (changed bool) {
+// sample notes a round trip that ends now, and reports whether what is said of a
+// standing queue may have changed. One stands from a delay above the given one on.
+func (p *path) sample(roundTrip, above, now int64) (changed bool) {
 	p.passedAt = max(p.passedAt, now-roundTrip)
+	if p.samples > 0 {
+		differs := min(max(roundTrip-p.latest, p.latest-roundTrip)/int64(time.Microsecond), math.MaxUint32)
+		p.jitter = uint32(int64(p.jitter) + (differs-int64(p.jitter))/32)
+	}
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
 	micros := uint32(min(max(roundTrip, 0)/int64(time.Microsecond), math.MaxUint32))
@@ -77,7 +88,7 @@ func (p *path) sample(roundTrip, now int64) (changed bool) {
 	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.deep = queue > standsAbove
+	p.deep = queue > max(above, deepJitters*int64(p.jitter)*int64(time.Microsecond))
 	p.stands = p.deep || p.stands && now-p.stoodAt <= standsFor
 	return p.stands || stood
 }

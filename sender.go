@@ -31,8 +31,9 @@ type sender struct {
 	lossDelay      int64
 	maxUndelivered int
 	maxEvent       int16
-	overhead       int16 // bytes of a datagram beside its payload
-	awake          bool  // the rule looks after events
+	overhead       int16  // bytes of a datagram beside its payload
+	queueAbove     uint16 // from what delay on a queue stands for the rule, in milliseconds
+	awake          bool   // the rule looks after events
 }
 
 // senderStats are the counters of this half; see Stats.
@@ -45,12 +46,14 @@ type senderStats struct {
 
 // init takes a Config that was completed.
 func (s *sender) init(cfg *Config) {
+	s.queueAbove = uint16(standsAbove / int64(time.Millisecond))
 	if cfg.Adaptive {
 		s.rule = &adaptiveRule{
 			delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), poll: int64(cfg.PollInterval),
 		}
 	} else {
 		s.rule = &fixedRule{delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat)}
+		s.queueAbove = uint16(min(max(standsAbove, int64(cfg.Heartbeat))/int64(time.Millisecond), math.MaxUint16))
 		s.patience = int64(cfg.ResendDelay)
 	}
 	s.lossDelay = int64(cfg.LossDelay)

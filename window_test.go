@@ -13,7 +13,7 @@ import (
 func sampled(n int, roundTrip time.Duration) (p path, now int64) {
 	for range n {
 		now += int64(16 * ms)
-		p.sample(int64(roundTrip), now)
+		p.sample(int64(roundTrip), standsAbove, now)
 	}
 	return p, now
 }
@@ -26,20 +26,20 @@ func TestQueueStandsByTheLeastOfEightSamples(t *testing.T) {
 	for n := range newestSamples {
 		require.False(t, p.stands, n)
 		now += int64(16 * ms)
-		require.Equal(t, n == newestSamples-1, p.sample(int64(86*ms), now))
+		require.Equal(t, n == newestSamples-1, p.sample(int64(86*ms), standsAbove, now))
 	}
 	require.True(t, p.stands)
 	require.Equal(t, int64(36*ms), p.queue(newestSamples))
 	drained := now + int64(16*ms)
 	for now = drained; now <= drained+standsFor; now += int64(16 * ms) {
-		p.sample(int64(50*ms), now)
+		p.sample(int64(50*ms), standsAbove, now)
 		require.Equal(t, now-drained+int64(16*ms) <= standsFor, p.stands, time.Duration(now-drained))
 	}
 	for _, above := range []time.Duration{34 * ms, 35 * ms} {
 		p, now := sampled(20, 50*ms)
 		for range 50 {
 			now += int64(16 * ms)
-			p.sample(int64(50*ms+above), now)
+			p.sample(int64(50*ms+above), standsAbove, now)
 		}
 		require.False(t, p.stands, above)
 	}
@@ -50,12 +50,12 @@ func TestFloorIsOfTheLastTenToTwentySeconds(t *testing.T) {
 	p, now := sampled(1, 50*ms)
 	for range 19 * 60 {
 		now += int64(time.Second) / 60
-		p.sample(int64(150*ms), now)
+		p.sample(int64(150*ms), standsAbove, now)
 	}
 	require.Equal(t, int64(50*ms), p.floor())
 	for range 2 * 60 {
 		now += int64(time.Second) / 60
-		p.sample(int64(150*ms), now)
+		p.sample(int64(150*ms), standsAbove, now)
 	}
 	require.Equal(t, int64(150*ms), p.floor())
 	require.Zero(t, p.queue(newestSamples))
@@ -107,7 +107,7 @@ func TestWindowIsOpenWhileEverythingFits(t *testing.T) {
 	w.arrive(1, 1)
 	require.True(t, w.open(1))
 	var none *window
-	none.queue(1 << 40)
+	none.queue(1 << 30)
 	require.False(t, none.crowded())
 	require.True(t, none.open(0))
 }
@@ -117,7 +117,7 @@ func turned(t *testing.T, before int64, limited bool, of, lost int64, roundTrip 
 	p, now := sampled(20, 50*ms)
 	for range newestSamples {
 		now += int64(16 * ms)
-		p.sample(int64(roundTrip), now)
+		p.sample(int64(roundTrip), standsAbove, now)
 	}
 	var w window
 	w.init(0)
@@ -268,4 +268,27 @@ func (e *punctual) Due(send func([]byte)) {
 		e.asked++
 		e.answered += b2i(sent > 0)
 	}
+}
+
+// A window that is full all the time allocates nothing either.
+func TestFullWindowAllocatesNothing(t *testing.T) {
+	p := newBenchPair(t, Config{Adaptive: true, Backlog: 300, PollInterval: 16 * ms})
+	event, n := make([]byte, 1000), 0
+	tick := func() {
+		p.clock.Advance(16 * ms)
+		for p.a.Room() > 0 {
+			p.a.Send(event)
+		}
+		for datagram := range p.a.Due(p.buf) {
+			if n++; n%20 > 0 { // the others are lost
+				p.b.Receive(datagram)
+			}
+		}
+		if answer, _, err := p.b.AppendDatagram(p.buf, TypeSnapshot, nil); err == nil {
+			p.a.Receive(answer)
+		}
+	}
+	require.Zero(t, allocations(300, tick))
+	require.True(t, p.a.channel.sender.window.crowded())
+	require.NoError(t, p.a.Err())
 }

@@ -28,13 +28,11 @@ func narrowSeeds() uint64 {
 
 // figures are what a row measures, or the most that it may.
 type figures struct {
-	took             time.Duration // until the last of the events that came at once was handed over
-	p99, p999        time.Duration // of events
-	copies           float64
-	stateP99         time.Duration
-	stateLoss        float64
-	endsAllowed      bool // a session may end
-	copiesPerSession float64
+	took      time.Duration // until the last of the events that came at once was handed over
+	p99, p999 time.Duration // of events
+	copies    float64
+	stateP99  time.Duration
+	stateLoss float64
 }
 
 func (f figures) String() string {

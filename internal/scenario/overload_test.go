@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/simnet"
 )
 
 // narrowed draws a link that may be the limit, and what crosses it.
 func narrowed(t *rapid.T) Game {
 	g := wild(t)
-	g.Config.EventRate = 0
+	g.Config.EventRate, g.Config.StallTimeout = 0, 0
 	rate := rapid.IntRange(15_000, 400_000).Draw(t, "rate")
 	limit := func(link *simnet.Config) {
 		link.Rate, link.Overhead = rate, udpIP
@@ -71,6 +72,43 @@ func TestOverloadWastesLittle(t *testing.T) {
 	})
 }
 
+// Jitter and a way that becomes longer are no queue, and waste nothing: copies go up
+// by what reordering took for loss before there was a window.
+func TestJitterIsNoQueue(t *testing.T) {
+	const s = time.Second
+	way := func(delay, jitter time.Duration) simnet.Config { return simnet.Config{Delay: delay, Jitter: jitter} }
+	lossy := func(jitter time.Duration) simnet.Config {
+		return simnet.Config{Delay: 30 * ms, Jitter: jitter, Loss: 0.05}
+	}
+	for name, row := range map[string]struct {
+		link    simnet.Config
+		weather []Change
+		copies  float64
+		late    time.Duration // p99 beyond what the way takes
+	}{
+		"10 ms":            {way(30*ms, 10*ms), nil, 1.02, 0},
+		"40 ms":            {way(30*ms, 40*ms), nil, 1.15, 0},
+		"100 ms":           {way(30*ms, 100*ms), nil, 1.25, 0},
+		"40 ms, 5 % lost":  {lossy(40 * ms), nil, 2.2, 15 * ms},
+		"100 ms, 5 % lost": {lossy(100 * ms), nil, 2.2, 15 * ms},
+		"60 to 200 to 60":  {way(30*ms, 0), []Change{{20 * s, way(100*ms, 0)}, {40 * s, way(30*ms, 0)}}, 1.02, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range narrowSeeds() {
+				g := Game{Seed: seed + 1, Config: copiesOf(4096), Link: row.link, Weather: row.weather, Traffic: load(60*s, 20, 64)}
+				r := g.Play()
+				require.NoError(t, r.Err)
+				require.LessOrEqual(t, r.Copies, row.copies, "copies")
+				longest := row.link.Delay
+				for _, c := range row.weather {
+					longest = max(longest, c.Link.Delay)
+				}
+				require.LessOrEqual(t, r.Quantile(0.99), longest+row.link.Jitter+row.late)
+			}
+		})
+	}
+}
+
 // A disturbance that ends leaves no trace ten seconds later.
 func TestDisturbancesLeaveNoTrace(t *testing.T) {
 	const s = time.Second
@@ -99,4 +137,38 @@ func TestDisturbancesLeaveNoTrace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where no queue can stand, the fixed rule is the protocol's: as long as an event is
+// not delivered, it goes again exactly 100 ms after its last copy, however
+// long the peer waits with its acknowledgements.
+func TestFixedRuleKeepsItsDelayWhereNoQueueStands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		traffic := load(30*time.Second, rapid.IntRange(1, 30).Draw(t, "events a second"), 64)
+		traffic.Phases = false
+		traffic.StateA = rapid.SampledFrom([]int{0, 20, 60}).Draw(t, "state")
+		traffic.StateB = traffic.StateA
+		link := simnet.Config{
+			Delay: time.Duration(rapid.IntRange(0, 150).Draw(t, "delay")) * ms,
+			Loss:  float64(rapid.IntRange(0, 10).Draw(t, "loss")) / 100,
+		}
+		g := Game{Seed: rapid.Uint64().Draw(t, "seed"), Link: link, Traffic: traffic}
+		var last [2]map[int]time.Duration
+		last[0], last[1] = map[int]time.Duration{}, map[int]time.Duration{}
+		var list []ackbits.Event
+		g.Observe = func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
+			if what != simnet.Sent {
+				return
+			}
+			list = Carried(list[:0], datagram)
+			for _, e := range list {
+				before, again := last[d][Number(e)]
+				if again && at-before != 100*ms {
+					t.Fatalf("%v: event %d goes again after %v at %v", d, Number(e), at-before, at)
+				}
+				last[d][Number(e)] = at
+			}
+		}
+		require.NoError(t, g.Play().Err)
+	})
 }
