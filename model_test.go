@@ -599,7 +599,12 @@ func (m *model) datagram(t Type, payload []byte) (out []byte, err error) {
 	}
 	m.asOf = m.now
 	limit := min(m.maxPayload()-len(payload)-1, 1182)
-	if i, ok := m.next(); ok && m.cfg.Bundle && t > 2 && 1+4+len(m.events[i].data) <= limit && !m.solo(i) {
+	carries := m.cfg.Bundle && t > 2 // else nobody looks which events are due
+	if carries {
+		i, ok := m.next()
+		carries = ok && 1+4+len(m.events[i].data) <= limit && !m.solo(i)
+	}
+	if carries {
 		out = append(m.number(8, t), byte(t))
 		out = append(out, m.list(limit, true)...)
 	} else {
@@ -690,7 +695,12 @@ func (m *model) deadline() (at int64, ok bool) {
 				}
 				held = min(held, max(e.last, m.owed)+int64(time.Second))
 			}
-			again := e.last + m.delay()
+			then := *e // when its last copy is presumed lost
+			if m.oldestAt >= e.last {
+				then.tries = 0
+			}
+			then.tries++
+			again := max(e.last+m.delay(), m.againAt(&then))
 			if e.due {
 				again = m.now
 			} else if e.backsOff {

@@ -107,7 +107,7 @@ func (s *sender) owedAt() int64 {
 	e := o.get(o.base)
 	at := s.budget.owedAt(e)
 	if !o.due.has(uint16(o.base)) {
-		at = max(at, s.presumeLostAt(e), saturatingAdd(e.last, s.rule.backsOff(e, &s.path)))
+		at = max(at, s.againAt(e))
 	}
 	return at
 }
@@ -191,12 +191,7 @@ func (s *sender) collect(now int64, in carrier) {
 // presumedLost makes an event due again, now or when it has backed off.
 func (s *sender) presumedLost(number int64, e *pending, cause cause, now int64) {
 	o := &s.outbox
-	if s.oldestAt >= e.last {
-		e.tries = 0
-	}
-	if cause != byTimeout { // a timeout backs off by itself
-		e.tries = min(e.tries+1, math.MaxUint8-1)
-	}
+	s.noteTry(e, cause)
 	e.state &^= isProactive
 	if at := saturatingAdd(e.last, s.rule.backsOff(e, &s.path)); at > now {
 		if o.held == 0 || at < o.heldUntil {
@@ -207,6 +202,33 @@ func (s *sender) presumedLost(number int64, e *pending, cause cause, now int64) 
 		return
 	}
 	s.makeDue(number, e)
+}
+
+// noteTry counts how often an event was sent without an acknowledgement.
+func (s *sender) noteTry(e *pending, cause cause) {
+	if s.oldestAt >= e.last {
+		e.tries = 0
+	}
+	if cause != byTimeout { // a timeout backs off by itself
+		e.tries = min(e.tries+1, math.MaxUint8-1)
+	}
+}
+
+// againAt returns when a further copy of an event that is not due will be: when its
+// last copy is presumed lost, and the event has backed off.
+func (s *sender) againAt(e *pending) int64 {
+	if e.state&isHeld != 0 {
+		return saturatingAdd(e.last, s.rule.backsOff(e, &s.path))
+	}
+	at := s.presumeLostAt(e)
+	if e.tries < patientTries {
+		return at // it will not back off
+	}
+	before := *e // which is put back: a copy to look ahead with would be allocated
+	s.noteTry(e, s.rule.presumeLost(e, s.overtaken(e), &s.path, at))
+	at = max(at, saturatingAdd(e.last, s.rule.backsOff(e, &s.path)))
+	*e = before
+	return at
 }
 
 // makeDue makes an event due of which the last copy is presumed lost.
@@ -296,17 +318,30 @@ func (s *sender) nextCopy(now int64, full bool) (at int64, ok bool) {
 	return at, true
 }
 
-// nextLoss returns when the next copy will be presumed lost and its event due.
+// nextLoss returns when the next copy will be presumed lost and its event due. It looks
+// past those that will back off.
 func (s *sender) nextLoss() (at int64, ok bool) {
 	o := &s.outbox
 	at = math.MaxInt64
 	if o.held > 0 {
 		at, ok = o.heldUntil, true
 	}
-	if _, e := o.lastCopy(&o.log.retransmits); e != nil {
-		at, ok = min(at, s.presumeLostAt(e)), true
+	o.lastCopy(&o.log.retransmits)
+	for cursor := o.log.retransmits; ; cursor.skip++ {
+		_, e := o.lastCopy(&cursor)
+		if e == nil {
+			return at, ok
+		}
+		lost := s.presumeLostAt(e)
+		if lost >= at {
+			return at, ok // nor is any behind it
+		}
+		again := s.againAt(e)
+		at, ok = min(at, again), true
+		if again == lost {
+			return at, ok
+		}
 	}
-	return at, ok
 }
 
 // nextProactive returns when a proactive copy will be due, near the last one or far

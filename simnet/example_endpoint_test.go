@@ -18,6 +18,7 @@ type openServer struct {
 	*endpoint.Server
 	buf    []byte
 	events int
+	states map[netip.AddrPort]int // how many came, by where from
 }
 
 func newOpenServer(clock *ackbits.ManualClock, seed byte) *openServer {
@@ -29,12 +30,15 @@ func newOpenServer(clock *ackbits.ManualClock, seed byte) *openServer {
 	if err != nil {
 		panic(err)
 	}
-	return &openServer{Server: s, buf: make([]byte, ackbits.MaxDatagramSize)}
+	return &openServer{Server: s, buf: make([]byte, ackbits.MaxDatagramSize), states: map[netip.AddrPort]int{}}
 }
 
 func (s *openServer) Receive(from netip.AddrPort, datagram []byte) {
 	in, _ := s.Server.Receive(from, datagram)
 	s.events += len(in.Events)
+	if in.Latest && in.Type == ackbits.TypeInput {
+		s.states[from]++
+	}
 	for e, ok := s.NextEvent(); ok; e, ok = s.NextEvent() {
 		if e.Kind == endpoint.Moved {
 			fmt.Println("moved from", e.From, "to", e.Peer.Addr())
@@ -48,16 +52,37 @@ func (s *openServer) Due(send func(to netip.AddrPort, datagram []byte)) {
 	}
 }
 
-// openClient is an endpoint.Client as a simnet.Endpoint.
+// openClient is an endpoint.Client as a simnet.Endpoint. What the game sends is queued,
+// and leaves in Due: so it comes from where the client is by then.
 type openClient struct {
 	*endpoint.Client
-	buf  []byte
-	sent int
+	buf    []byte
+	queued [][]byte
+	sent   int
+}
+
+// tick is the game: a state, and now and then an event.
+func (c *openClient) tick(event bool) {
+	s := c.Session()
+	if s == nil || c.Err() != nil {
+		return // not joined yet, or no more
+	}
+	if datagram, _, err := s.AppendDatagram(nil, ackbits.TypeInput, []byte("jump")); err == nil {
+		c.queued = append(c.queued, datagram)
+	}
+	if event && c.sent < 5 {
+		s.Send([]byte("hit"))
+		c.sent++
+	}
 }
 
 func (c *openClient) Receive(datagram []byte) { c.Client.Receive(datagram) }
 
 func (c *openClient) Due(send func(datagram []byte)) {
+	for _, datagram := range c.queued {
+		send(datagram)
+	}
+	c.queued = c.queued[:0]
 	for datagram := range c.Client.Due(c.buf) {
 		send(datagram)
 	}
@@ -81,17 +106,18 @@ func ExampleNet_endpoint() {
 		clients = append(clients, &openClient{Client: c, buf: make([]byte, ackbits.MaxDatagramSize)})
 		sim.Dial(simnet.Addr(i), port, clients[i-1], bad, bad)
 	}
-	sim.Every(1, time.Second, func() {
+	ticks := 0
+	sim.Every(20, time.Second, func() { // and Due of each, after it
 		for _, c := range clients {
-			if s := c.Session(); s != nil && c.sent < 5 {
-				s.Send([]byte("hit"))
-				c.sent++
-			}
+			c.tick(ticks%20 == 0)
 		}
+		ticks++
 	})
-	sim.At(3*time.Second, func() { sim.Move(simnet.Addr(7), netip.MustParseAddrPort("203.0.113.9:5000")) })
+	moved := netip.MustParseAddrPort("203.0.113.9:5000")
+	sim.At(3*time.Second, func() { sim.Move(simnet.Addr(7), moved) })
 	sim.Run(7 * time.Second)
 	fmt.Println(server.events, "events")
+	fmt.Println("states from both addresses:", server.states[simnet.Addr(7)] > 40 && server.states[moved] > 50)
 
 	sim.Remove(port)
 	sim.Add(port, newOpenServer(clock, 3), simnet.Config{}, simnet.Config{})
@@ -108,5 +134,6 @@ func ExampleNet_endpoint() {
 	// Output:
 	// moved from 10.0.0.7:4000 to 203.0.113.9:5000
 	// 500 events
+	// states from both addresses: true
 	// all know of the restart within half a second: true
 }

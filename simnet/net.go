@@ -59,6 +59,10 @@ type Node interface {
 // What this causes at the same instant follows in another round of the steps. If
 // that never ends, Run panics.
 //
+// What an end sends, the states of its game too, it sends in Due: a scheduled function
+// queues it, and Due, which follows, passes it on. That stays right when the end moves.
+// [Net.Send] is short for an end that never does.
+//
 // An end is asked for its Deadline when Run begins, after each of its Receive and
 // Due, and after scheduled functions. So do not let one end call another, which
 // would send late: schedule that call for now, with At.
@@ -70,7 +74,8 @@ type Net struct {
 	seed      uint64
 	added     uint64 // ends so far
 	ids       map[netip.AddrPort]addressID
-	addresses []netip.AddrPort // by addressID
+	addresses []netip.AddrPort        // by addressID
+	moved     map[addressID]addressID // from where an end moved last, and where to
 }
 
 // NewNet returns a Net without ends at time 0, which is what clock shows now.
@@ -80,6 +85,7 @@ func NewNet(seed uint64, clock Clock) *Net {
 		seed:      mix(seed),
 		ids:       map[netip.AddrPort]addressID{},
 		addresses: make([]netip.AddrPort, 1),
+		moved:     map[addressID]addressID{},
 	}
 	n.remembers = true
 	return n
@@ -128,9 +134,11 @@ func (n *Net) Remove(addr netip.AddrPort) {
 // its mapping does, or a phone that leaves the Wi-Fi. What it sent before still
 // comes from the old address; what arrives for that is lost. Its links stay. It
 // panics if nobody has the address from, or if somebody has the address to.
+// From then on, Send from the old address panics until another end has it.
 func (n *Net) Move(from, to netip.AddrPort) {
 	e := n.end(from)
 	n.holder[e.address] = nil
+	n.moved[e.address] = n.id(to)
 	n.place(e, to)
 }
 
@@ -145,16 +153,31 @@ func (n *Net) Down(addr netip.AddrPort) *Link { return n.end(addr).down }
 // Unreachable returns how many datagrams were lost since nobody had their address.
 func (n *Net) Unreachable() int { return n.unreachable }
 
-// Send sends a datagram now, as if the end that has the address from had sent it.
-// If there is none, it passes the receiver's link only: use that for datagrams of
-// strangers, spoofed or replayed. Send may be called at any time, in scheduled
-// functions too. The bytes are copied.
+// Send sends a datagram now, as if the end that has the address from had sent it: over
+// its up link. If nobody has the address, it is [Net.Spoof]; but if an end moved away
+// from there and no other came, Send panics: it would no longer be that end's datagram.
+// An end that may move queues its datagrams and sends them in Due. Send may be called at
+// any time, in scheduled functions too. The bytes are copied.
 func (n *Net) Send(from, to netip.AddrPort, datagram []byte) {
 	h := hop{n.id(from), n.id(to)}
 	if e := n.holder[h.from]; e != nil {
 		n.send(e, h.to, datagram)
 		return
 	}
+	if now, ok := n.moved[h.from]; ok {
+		panic(fmt.Sprintf("simnet: Send from %v, whose end moved to %v; Spoof sends as a stranger", from, n.addresses[now]))
+	}
+	n.spoof(h, datagram)
+}
+
+// Spoof sends a datagram now, as a stranger does who writes from as its source: it passes
+// the receiver's link only, whoever has the address from. Use it for spoofed and replayed
+// datagrams. Like Send it may be called at any time, and copies the bytes.
+func (n *Net) Spoof(from, to netip.AddrPort, datagram []byte) {
+	n.spoof(hop{n.id(from), n.id(to)}, datagram)
+}
+
+func (n *Net) spoof(h hop, datagram []byte) {
 	if n.observe != nil {
 		n.observe(h, Sent, datagram)
 	}
@@ -219,6 +242,7 @@ func (n *Net) place(e *end, addr netip.AddrPort) {
 		panic(fmt.Sprintf("simnet: two ends at %v", addr))
 	}
 	n.holder[id] = e
+	delete(n.moved, id)
 	e.address, e.name = id, addr.String()
 }
 

@@ -20,7 +20,8 @@ type netModel struct {
 	sent        []*datagramSent
 	want        []string
 	unreachable int
-	count       int // of datagrams sent
+	left        map[netip.AddrPort]bool // somebody moved away, and nobody came
+	count       int                     // of datagrams sent
 }
 
 type member struct {
@@ -38,7 +39,7 @@ type datagramSent struct {
 }
 
 func newNetModel() *netModel {
-	return &netModel{net: NewNet(1, &manual{epoch}), log: new([]string)}
+	return &netModel{net: NewNet(1, &manual{epoch}), log: new([]string), left: map[netip.AddrPort]bool{}}
 }
 
 // at returns who has an address.
@@ -55,17 +56,23 @@ func (m *netModel) add(addr netip.AddrPort, up, down time.Duration) {
 	clock := m.net.clock.(*manual)
 	who := &member{&gossip{name: fmt.Sprint("m", len(m.members)), clock: clock, log: m.log}, addr, up, down, true}
 	m.members = append(m.members, who)
+	m.left[addr] = false
 	m.net.Add(addr, who, Config{Delay: up}, Config{Delay: down})
 }
 
-func (m *netModel) send(from, to netip.AddrPort) {
+func (m *netModel) send(t *rapid.T, from, to netip.AddrPort) {
 	d := &datagramSent{from: from, to: to, leaves: m.net.Now(), text: fmt.Sprint("number ", m.count)}
 	if who := m.at(from); who != nil {
 		d.leaves += who.up
 	}
 	m.count++
 	m.sent = append(m.sent, d)
-	m.net.Send(from, to, []byte(d.text))
+	if m.left[from] {
+		require.Panics(t, func() { m.net.Send(from, to, []byte(d.text)) })
+		m.net.Spoof(from, to, []byte(d.text))
+	} else {
+		m.net.Send(from, to, []byte(d.text))
+	}
 	if m.at(from) == nil {
 		m.forward() // a stranger's enters the down link at once
 	}
@@ -126,10 +133,11 @@ func TestNetIsWhatItsDocSays(t *testing.T) {
 				who, to := m.at(address.Draw(t, "from")), address.Draw(t, "to")
 				if who != nil && m.at(to) == nil {
 					m.net.Move(who.addr, to)
+					m.left[who.addr], m.left[to] = true, false
 					who.addr = to
 				}
 			},
-			"send": func(t *rapid.T) { m.send(address.Draw(t, "from"), address.Draw(t, "to")) },
+			"send": func(t *rapid.T) { m.send(t, address.Draw(t, "from"), address.Draw(t, "to")) },
 			"pass": func(t *rapid.T) {
 				for range rapid.IntRange(1, 8).Draw(t, "ms") {
 					m.net.Run(m.net.Now() + ms)

@@ -243,6 +243,33 @@ func TestStrangersNeedNoEnd(t *testing.T) {
 	require.Equal(t, 1, net.Unreachable())
 }
 
+// A datagram from the address that an end had is no longer that end's, which a test that
+// goes on sending should not find out by wondering.
+func TestSendFromAnAddressThatMoved(t *testing.T) {
+	net, nodes, log := newGossips(2, Config{Delay: 10 * ms})
+	net.Move(Addr(1), Addr(5))
+	const want = "simnet: Send from 10.0.0.1:4000, whose end moved to 10.0.0.5:4000; Spoof sends as a stranger"
+	require.PanicsWithValue(t, want, func() { net.Send(Addr(1), Addr(0), []byte("mine?")) })
+	net.Spoof(Addr(1), Addr(0), []byte("the old address"))
+	net.Spoof(Addr(5), Addr(0), []byte("the new address"))
+	net.Send(Addr(5), Addr(0), []byte("mine"))
+	net.Run(time.Second)
+	require.Equal(t, []string{
+		"10ms n0 got the old address from 10.0.0.1:4000",
+		"10ms n0 got the new address from 10.0.0.5:4000",
+		"20ms n0 got mine from 10.0.0.5:4000",
+	}, *log)
+
+	net.Move(Addr(5), Addr(1)) // and back
+	net.Send(Addr(1), Addr(0), nil)
+	require.Panics(t, func() { net.Send(Addr(5), Addr(0), nil) })
+	net.Add(Addr(5), nodes[1], Config{}, Config{})
+	net.Send(Addr(5), Addr(0), nil)
+	net.Remove(Addr(5))
+	net.Send(Addr(5), Addr(0), nil) // its last end was removed, and did not move
+	require.Equal(t, 2, net.Up(Addr(1)).Stats().Sent, "its links are the same")
+}
+
 func TestMappedAddressesAreIPv4(t *testing.T) {
 	net, nodes, log := newGossips(1, Config{})
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(Addr(1).Addr().As16()), Addr(1).Port())

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// hashStep is how many bytes one call of Due hashes of one file: 0.3 to 1.5 ms.
-	// More would hold up a game's tick, less would make a file of gigabytes that is
-	// on a disk wait: with hashPause it bounds the rate at 1 GB/s.
+	// hashStep is how many bytes one call of Due hashes, of all files together: 0.3 to
+	// 1.5 ms. More would hold up a game's tick, less would make a file of gigabytes that
+	// is on a disk wait: with hashPause it bounds the rate at 1 GB/s.
 	hashStep  = 512 << 10
 	hashPause = int64(5e5) // ns
 
@@ -26,10 +26,18 @@ type digest struct {
 
 func newDigest() digest { return digest{hash: sha256.New()} }
 
-// step hashes on, up to the offset end, but no more than hashStep bytes.
-func (d *digest) step(file io.ReaderAt, end int64, buf []byte) error {
-	for end = min(end, d.at+hashStep); d.at < end; {
-		b := buf[:min(int64(len(buf)), end-d.at)]
+// hashing is what one call of Due may still hash, and where it reads to.
+type hashing struct {
+	left int64 // bytes
+	buf  []byte
+}
+
+// step hashes on, up to the offset end, as far as h allows.
+func (d *digest) step(file io.ReaderAt, end int64, h *hashing) error {
+	end = min(end, d.at+h.left)
+	h.left -= max(0, end-d.at)
+	for d.at < end {
+		b := h.buf[:min(int64(len(h.buf)), end-d.at)]
 		if err := readFull(file, b, d.at); err != nil {
 			return err
 		}
@@ -39,7 +47,7 @@ func (d *digest) step(file io.ReaderAt, end int64, buf []byte) error {
 	return nil
 }
 
-func (d *digest) sum() (sum [digestSize]byte) {
+func (d *digest) sum() (sum [sha256.Size]byte) {
 	d.hash.Sum(sum[:0])
 	return sum
 }

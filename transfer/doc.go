@@ -71,7 +71,8 @@
 // A sender can make the receiver store what Accept granted, and otherwise remember 64
 // transfers, with at most 128 KiB each of what lies ahead of gaps. A receiver can make
 // its own transfer slow, or fast beyond what the link has to spare; Config.MaxRate
-// bounds that. Nothing here is secret or authentic by itself: that is the session's,
+// bounds that. Of errors here the peer hears the text of Accept's alone; what it says
+// itself is made printable. Nothing here is secret or authentic by itself: that is the session's,
 // see ackbits.Config.Seal. The digest says that the bytes are those of the offer, not
 // who made the offer.
 package transfer

@@ -17,9 +17,9 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 		if t.ended() != nil {
 			return
 		}
-		if t.answers >= deafAnswers && !t.outcomes {
+		if t.answers >= deafAnswers && (!t.outcomes || until-t.deafAt >= deafTime) {
 			for _, o := range t.outgoing {
-				o.fail(ErrOutcomes)
+				o.fail(ErrOutcomes, ErrOutcomes.Error())
 			}
 		}
 		t.hash(until)
@@ -75,7 +75,7 @@ func (t *Transfers) appendChunk(dst []byte, now int64) ([]byte, bool) {
 		p := appendChunk(t.payload[:0], ask, o.offer.ID, uint16(serial), r.from)
 		p = p[:len(p)+int(n)]
 		if err := readFull(o.source, p[chunkHeader:], r.from*unit); err != nil {
-			o.fail(err)
+			o.fail(err, sourceFailed)
 			return t.appendDue(dst, now)
 		}
 		out, number, ok := t.datagram(dst, p)
@@ -147,7 +147,8 @@ func (t *Transfers) words() iter.Seq[*transfer] {
 	}
 }
 
-// hash does one step of hashing for each file that has something to hash.
+// hash hashes some bytes of the files that have something to hash. Another one is the
+// first each time, so that all get on. What is hashed is offered, in the order of the calls.
 func (t *Transfers) hash(now int64) {
 	if now < t.hashAt {
 		return
@@ -156,15 +157,19 @@ func (t *Transfers) hash(now int64) {
 		t.buf = make([]byte, hashBuffer)
 	}
 	more := false
-	for i, o := range t.outgoing {
-		if i < maxActive && o.begin(t.buf) {
-			more = true
+	h := hashing{hashStep, t.buf}
+	out := min(len(t.outgoing), maxActive)
+	n := out + len(t.incoming)
+	t.hashTurn = (t.hashTurn + 1) % max(n, 1)
+	for i := range n {
+		if i = (t.hashTurn + i) % n; i < out {
+			more = t.outgoing[i].hash(&h) || more
+		} else {
+			more = t.incoming[i-out].hash(&h) || more
 		}
 	}
-	for _, in := range t.incoming {
-		if in.hash(t.buf) {
-			more = true
-		}
+	for _, o := range t.outgoing[:out] {
+		o.begin()
 	}
 	t.hashing, t.hashAt = more, now
 	if more {

@@ -4,23 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ackbits/ackbits"
 )
 
-// Reasons for the end of a transfer, see the methods Err.
+// Reasons for the end of a transfer, see the methods Err. Words of the peer in them are
+// printable UTF-8 of up to 255 bytes, and as little to be trusted as the peer.
 var (
 	// ErrDigest: what the receiver stored has another SHA-256 than the offer says.
 	ErrDigest = errors.New("transfer: wrong digest")
 	// ErrCancelled: Cancel was called at either end, or the source or the Sink of
-	// the peer failed; the error says the peer's reason.
+	// the peer failed; the error says the peer's reason, which does not tell what the
+	// source or the Sink said.
 	ErrCancelled = errors.New("transfer: cancelled")
 	// ErrRefused: the receiver's Accept refused the offer; the error says why.
 	ErrRefused = errors.New("transfer: refused")
 )
 
-// ErrOutcomes: the receiver answers, and no outcome of a chunk was handed to
-// Transfers.Outcome. The session needs Config.Outcomes, and whoever fetches its
+// ErrOutcomes: the receiver answers, and no outcome was handed to Transfers.Outcome,
+// either never or for some seconds. Those that are missing now and then cost repeats
+// only. The session needs Config.Outcomes, and whoever fetches its
 // outcomes must hand all of them in.
 var ErrOutcomes = errors.New("transfer: no outcomes of the session were handed in")
 
@@ -48,12 +53,25 @@ type reasonError struct {
 func (e *reasonError) Error() string { return e.kind.Error() + ": " + e.reason }
 func (e *reasonError) Unwrap() error { return e.kind }
 
-// withReason returns kind with what the peer said, made printable.
+// withReason returns kind with what the peer said, up to maxText bytes. Whatever does
+// not print is a question mark: a log or a terminal would obey it, or show another order.
 func withReason(kind error, reason []byte) error {
-	return &reasonError{kind, strings.ToValidUTF8(string(reason), "\uFFFD")}
+	printable := strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, string(reason[:min(len(reason), maxText)]))
+	return &reasonError{kind, printable}
 }
 
-// text returns the words for an error, as many as fit.
+// What the peer hears of errors that are not ours: their own words may name paths.
+const (
+	sinkFailed   = "the sink failed"
+	sourceFailed = "the source failed"
+)
+
+// text returns the words of an error of Accept, as many as fit.
 func text(err error) []byte {
 	s := err.Error()
 	return []byte(strings.ToValidUTF8(s[:min(len(s), maxText)], ""))

@@ -62,6 +62,7 @@ type peer struct {
 	transferWire     int             // likewise, of transfers
 	answers, foreign int
 	onOutcome        func(ackbits.Outcome)
+	drop             func() bool // the next outcome
 }
 
 // latency is when something was sent and how long it took.
@@ -69,7 +70,9 @@ type latency struct{ at, took time.Duration }
 
 func (p *peer) flush() {
 	for o, ok := p.session.NextOutcome(); ok; o, ok = p.session.NextOutcome() {
-		p.transfers.Outcome(o)
+		if p.drop == nil || !p.drop() {
+			p.transfers.Outcome(o)
+		}
 		if p.onOutcome != nil {
 			p.onOutcome(o)
 		}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"iter"
 	"math"
@@ -83,7 +84,7 @@ func (h *have) runs() iter.Seq[run] {
 // The form of Have: a version, the digest, the size, then runs.
 const (
 	haveVersion = 1
-	haveHeader  = 1 + digestSize + 8
+	haveHeader  = 1 + sha256.Size + 8
 )
 
 // appendHave appends what there is of a file, to be kept until another session.

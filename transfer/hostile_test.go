@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,7 +117,7 @@ func TestHostileOffers(t *testing.T) {
 		require.Equal(t, ErrMessage, b.Receive(payload))
 	}
 	long := offer.append(nil)
-	long[3+8+digestSize] = 255
+	long[3+8+sha256.Size] = 255
 	long[offerSize-1] = 1
 	require.Equal(t, ErrMessage, b.Receive(long), "something behind the name")
 	require.Equal(t, ErrMessage, b.Receive(append(offer.append(nil), 0)))
@@ -144,6 +145,33 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// What the peer gives as a reason may be logged, or shown on a terminal.
+func TestHostileReasons(t *testing.T) {
+	long := strings.Repeat("\x00\xff", 127)
+	for said, want := range map[string]string{
+		"no room, só sorry":         "no room, só sorry",
+		"\x1b[2J\a\n\u009b3J":       "?[2J???3J",
+		"a\u202eb\u2028\xffc\uFFFD": "a?b??c?",
+		long:                        strings.Repeat("?", len(long)),
+	} {
+		for k, kind := range map[kind]error{kindRefuse: ErrRefused, kindDecline: ErrCancelled} {
+			b := newBench(t)
+			o, err := b.Send(nil, bytes.NewReader(nil), 0)
+			require.NoError(t, err)
+			b.said()
+			require.NoError(t, b.Receive(append(appendHead(nil, k, 0), said...)))
+			require.ErrorIs(t, o.Err(), kind)
+			require.Equal(t, kind.Error()+": "+want, o.Err().Error())
+		}
+		b, offer := newBench(t), offerOf(0, []byte("file"))
+		require.NoError(t, b.Receive(offer.append(nil)))
+		require.NoError(t, b.Receive(append(appendHead(nil, kindStop, 0), said...)))
+		for in := range b.Incoming() {
+			require.Equal(t, ErrCancelled.Error()+": "+want, in.Err().Error())
+		}
+	}
+}
+
 // As many offers as there are ids make no more transfers than may be remembered, and
 // an application that never looks at those that ended does not lose later ones.
 func TestOffersAreBounded(t *testing.T) {
@@ -166,6 +194,86 @@ func TestOffersAreBounded(t *testing.T) {
 		require.Equal(t, io.EOF, o.Err())
 	}
 	require.LessOrEqual(t, len(g.a.transfers.incoming), maxIncoming)
+}
+
+// Ids wrap: a file that runs meanwhile stays the one of its id, however many others
+// pass.
+// P-14.2.1.
+func TestIdsThatWrapLeaveWhatRunsAlone(t *testing.T) {
+	b := newBench(t)
+	file := content(1, 2*unit)
+	offer := offerOf(0, file)
+	require.NoError(t, b.Receive(offer.append(nil)))
+	for id := range 1<<16 - 1 {
+		require.NoError(t, b.Receive(appendHead(nil, kindStop, uint16(id+1)))) // and its offer never came
+		if id%5000 == 0 || id > 1<<16-70 {
+			require.NoError(t, b.Receive(chunkOf(0, 0, 0, file[:unit])), id)
+			require.NoError(t, b.Receive(offer.append(nil)), id)
+			require.Len(t, b.sinks, 1, "a second one of its id, after %d others", id)
+		}
+	}
+	require.NoError(t, b.Receive(chunkOf(0, 1, 1, file[unit:])))
+	b.said()
+	require.Equal(t, io.EOF, b.incoming[0].Err())
+	require.Equal(t, file, b.sinks[0].data)
+	// Its sender has not heard of that yet. Once it has, the id is another's.
+	require.NoError(t, b.Receive(offer.append(nil)))
+	require.Len(t, b.sinks, 1)
+	b.incoming[0].word = word{}
+	require.NoError(t, b.Receive(offer.append(nil)))
+	require.Len(t, b.sinks, 2)
+	require.NoError(t, b.Receive(appendHead(nil, kindStop, 0)))
+	require.Equal(t, io.EOF, b.incoming[0].Err())
+	require.ErrorIs(t, b.incoming[1].Err(), ErrCancelled)
+}
+
+// A file that runs keeps later ones within reach of the receiver's memory of offers;
+// they wait, and go on when it has ended.
+// P-14.2.1.
+func TestIdsStayInReachOfWhatRuns(t *testing.T) {
+	for _, how := range []kind{kindDone, kindDecline} {
+		b := newBench(t)
+		b.nextID = 1<<16 - 10
+		first := b.nextID
+		offer := func() *Outgoing {
+			o, err := b.SendDigest(nil, bytes.NewReader(nil), 0, [32]byte{})
+			require.NoError(t, err)
+			b.clock.Advance(ms)
+			b.said()
+			return o
+		}
+		end := func(id uint16, k kind) {
+			require.NoError(t, b.Receive(append(appendHead(nil, k, id), 0)))
+			b.clock.Advance(ms)
+			b.said()
+		}
+		slow := offer()
+		for i := range uint16(63) {
+			require.True(t, offer().offered, i)
+			end(first+1+i, kindDone)
+		}
+		late, later := offer(), offer()
+		require.False(t, late.offered)
+		require.NoError(t, late.Err(), "it waits")
+		end(first, how)
+		require.Error(t, slow.Err())
+		at, ok := b.Deadline()
+		require.True(t, ok && !at.After(b.clock.Now()), "nothing waits for nothing")
+		b.said()
+		require.True(t, late.offered && later.offered)
+		require.Equal(t, first+64, late.Offer().ID)
+	}
+}
+
+// The oldest offer that a sender may still repeat is taken in.
+// P-14.2.1.
+func TestTheReceiverRemembersAsFarAsIdsReach(t *testing.T) {
+	b := newBench(t)
+	for _, id := range []uint16{7 + idReach - 1, 7} {
+		offer := offerOf(id, nil)
+		require.NoError(t, b.Receive(offer.append(nil)))
+	}
+	require.Len(t, b.sinks, 2)
 }
 
 // However often a sender asks, there is one answer to a flush, smaller than the ask.

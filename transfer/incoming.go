@@ -5,6 +5,7 @@ import "io"
 // Sink is where an incoming file goes; an *os.File is one. What was written is
 // read again to be checked. WriteAt is called with whole units of 512 bytes, two at most,
 // but at the end of the file, in any order, each offset once. It must not keep the bytes.
+// The errors of a Sink stay here, in Err; the peer only hears that it failed.
 type Sink interface {
 	io.ReaderAt
 	io.WriterAt
@@ -43,7 +44,7 @@ func (in *Incoming) store(m *message) error {
 		from := (u - m.unit) * unit
 		n := in.offer.bytes(r)
 		if err := writeFull(in.sink, m.data[from:from+n], u*unit); err != nil {
-			in.finish(kindDecline, err, text(err))
+			in.finish(kindDecline, err, []byte(sinkFailed))
 			return err
 		}
 		for ; u < r.to; u++ {
@@ -64,7 +65,7 @@ func writeFull(sink Sink, b []byte, at int64) error {
 
 // hash hashes on, and reports whether there is more to do at once. The file is done
 // when its digest is right (P-14.2.5).
-func (in *Incoming) hash(buf []byte) (more bool) {
+func (in *Incoming) hash(h *hashing) (more bool) {
 	if in.err != nil {
 		return false
 	}
@@ -72,8 +73,9 @@ func (in *Incoming) hash(buf []byte) (more bool) {
 	if end < in.offer.Size && end-in.digest.at < hashBatch {
 		return false
 	}
-	if err := in.digest.step(in.sink, end, buf); err != nil {
-		in.finish(kindDecline, err, text(err))
+	if err := in.digest.step(in.sink, end, h); err != nil {
+		in.finish(kindDecline, err, []byte(sinkFailed))
+		in.have = have{} // it may not be there
 		return false
 	}
 	if in.digest.at < in.offer.Size {
@@ -83,6 +85,7 @@ func (in *Incoming) hash(buf []byte) (more bool) {
 		in.finish(kindDone, io.EOF, []byte{resultGood})
 	} else {
 		in.finish(kindDone, ErrDigest, []byte{resultDiffer})
+		in.have = have{} // nobody knows which of it is wrong
 	}
 	return false
 }
@@ -127,7 +130,7 @@ func (in *Incoming) Err() error { return in.reason() }
 // Cancel ends the transfer at both sides; one that has ended stays as it is.
 func (in *Incoming) Cancel() {
 	if in.err == nil {
-		in.finish(kindDecline, ErrCancelled, text(ErrCancelled))
+		in.finish(kindDecline, ErrCancelled, []byte(ErrCancelled.Error()))
 	}
 }
 
@@ -137,4 +140,13 @@ func (in *Incoming) Cancel() {
 // already. They tell nothing of other files: with another digest or size, the
 // transfer starts anew. What they say must be in the Sink: see that it is on the
 // disk before they are.
-func (in *Incoming) Have() []byte { return in.have.appendHave(nil, &in.offer) }
+//
+// They are empty if nothing is stored, and after an end by ErrDigest or by a Sink that
+// could not be read again: which bytes are wrong is not known, so the next attempt
+// transfers all of them. Replace what was kept then, too.
+func (in *Incoming) Have() []byte {
+	if in.have.count == 0 {
+		return nil
+	}
+	return in.have.appendHave(nil, &in.offer)
+}

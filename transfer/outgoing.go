@@ -15,26 +15,30 @@ type Outgoing struct {
 	again    []run // to be sent again
 }
 
-// begin hashes the source and then offers it; it reports whether there is more to
-// hash.
-func (o *Outgoing) begin(buf []byte) (more bool) {
-	if o.offered || o.err != nil {
+// hash hashes on, and reports whether there is more to do.
+func (o *Outgoing) hash(h *hashing) (more bool) {
+	if o.hashed || o.err != nil {
 		return false
 	}
-	if !o.hashed {
-		if err := o.digest.step(o.source, o.offer.Size, buf); err != nil {
-			o.fail(err)
-			return false
-		}
-		if o.digest.at < o.offer.Size {
-			return true
-		}
-		o.offer.Digest, o.hashed, o.digest = o.digest.sum(), true, digest{}
+	if err := o.digest.step(o.source, o.offer.Size, h); err != nil {
+		o.fail(err, sourceFailed)
+		return false
+	}
+	if o.digest.at < o.offer.Size {
+		return true
+	}
+	o.offer.Digest, o.hashed, o.digest = o.digest.sum(), true, digest{}
+	return false
+}
+
+// begin offers the file, once its digest is known and an id is free.
+func (o *Outgoing) begin() {
+	if o.offered || !o.hashed || o.err != nil || !o.t.mayOffer() {
+		return
 	}
 	o.offer.ID, o.offered = o.t.nextID, true
 	o.t.nextID++
 	o.say(kindOffer, nil)
-	return false
 }
 
 // ready reports whether a chunk waits to be sent.
@@ -140,14 +144,15 @@ func (o *Outgoing) end(reason error) {
 	o.skip, o.again, o.source, o.digest = nil, nil, nil, digest{}
 }
 
-// fail ends the transfer from this side; one that has ended stays as it is.
-func (o *Outgoing) fail(reason error) {
+// fail ends the transfer from this side, and tells the peer why; one that has ended
+// stays as it is.
+func (o *Outgoing) fail(reason error, told string) {
 	if o.err != nil {
 		return
 	}
 	o.end(reason)
 	if o.offered {
-		o.say(kindStop, text(reason))
+		o.say(kindStop, []byte(told))
 	}
 }
 
@@ -168,4 +173,4 @@ func (o *Outgoing) Err() error { return o.reason() }
 func (o *Outgoing) Offer() Offer { return o.offer }
 
 // Cancel ends the transfer at both sides; one that has ended stays as it is.
-func (o *Outgoing) Cancel() { o.fail(ErrCancelled) }
+func (o *Outgoing) Cancel() { o.fail(ErrCancelled, ErrCancelled.Error()) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -183,7 +184,7 @@ func TestASinkThatFailsEndsTheTransfer(t *testing.T) {
 		o := sendFile(t, g.b, content(1, 200_000))
 		require.True(t, g.run(time.Minute, o))
 		require.ErrorIs(t, o.Err(), ErrCancelled)
-		require.ErrorContains(t, o.Err(), errDisk.Error())
+		require.Equal(t, "transfer: cancelled: the sink failed", o.Err().Error())
 		for in := range g.a.transfers.Incoming() {
 			require.Equal(t, errDisk, in.Err())
 		}
@@ -218,8 +219,58 @@ func TestASourceThatFailsEndsTheTransfer(t *testing.T) {
 	g.pair.Run(g.pair.Now() + time.Second)
 	for in := range g.a.transfers.Incoming() {
 		require.ErrorIs(t, in.Err(), ErrCancelled)
-		require.ErrorContains(t, in.Err(), errDisk.Error())
+		require.Equal(t, "transfer: cancelled: the source failed", in.Err().Error())
 	}
+}
+
+// counted is a file of zeros that counts what is read of it.
+type counted struct {
+	zeros
+	read *int
+	own  int
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	*c.read += len(p)
+	c.own += len(p)
+	return c.zeros.ReadAt(p, off)
+}
+
+// Due hashes so many bytes at most, however many files wait, and all of them get on.
+func TestHashingIsBoundedForAllFilesTogether(t *testing.T) {
+	const size, files = 4 << 20, maxActive
+	b := newBench(t)
+	read := 0
+	var all []*counted
+	source := func() *counted {
+		all = append(all, &counted{zeros: zeros{size}, read: &read})
+		return all[len(all)-1]
+	}
+	b.cfg.Accept = func(Offer) (Sink, error) { return source(), nil }
+	b.cfg.Resume = func(o Offer) []byte { // the Sink has everything
+		return appendRun((&have{}).appendHave(nil, &o), 0, run{0, o.units()})
+	}
+	for id := range files {
+		_, err := b.Send(nil, source(), size)
+		require.NoError(t, err)
+		offer := Offer{ID: uint16(id), Size: size}
+		require.NoError(t, b.Receive(offer.append(nil)))
+	}
+	calls := 0
+	for total := 0; total < 2*files*size; calls++ {
+		read = 0
+		b.said()
+		require.Positive(t, read, "call %d", calls)
+		require.LessOrEqual(t, read, hashStep)
+		total += read
+		if calls == 2*files-1 {
+			for _, c := range all {
+				require.Positive(t, c.own, "one of the files waits for the others")
+			}
+		}
+		b.clock.Advance(time.Duration(hashPause))
+	}
+	require.LessOrEqual(t, calls, 2*files*size/hashStep+1)
 }
 
 // P-14.2.5.
@@ -347,6 +398,42 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// After an attempt with wrong bytes, or over a Sink that lost them, the next one starts
+// anew: what Have says does not repeat the failure.
+func TestWhatFailedIsNotResumed(t *testing.T) {
+	file := content(9, 50_000)
+	wrong := slices.Clone(file)
+	wrong[100] ^= 1
+	for name, broken := range map[string][]byte{"other bytes": wrong, "shorter": file[:20_000]} {
+		var all have
+		offer := offerOf(0, file)
+		for u := range offer.units() {
+			all.add(u)
+		}
+		sink, kept := &memory{data: slices.Clone(broken)}, all.appendHave(nil, &offer)
+		for try := range 2 {
+			g := &game{
+				seed: 1, up: bad, down: bad,
+				accept: func(*peer, Offer) (Sink, error) { return sink, nil },
+				resume: func(*peer, Offer) []byte { return kept },
+			}
+			g.start(t)
+			o := sendFile(t, g.b, file)
+			require.True(t, g.run(time.Minute, o), name)
+			for in := range g.a.transfers.Incoming() {
+				kept = in.Have()
+			}
+			if try == 0 {
+				require.NotEqual(t, io.EOF, o.Err(), name)
+				require.Empty(t, kept, name)
+			} else {
+				require.Equal(t, io.EOF, o.Err(), name)
+				require.Equal(t, file, sink.data, name)
+			}
+		}
+	}
+}
+
 func TestWhatIsNotOfThisFileIsNotResumed(t *testing.T) {
 	offer := Offer{Size: 100 * unit, Digest: [32]byte{1}}
 	var h have
@@ -388,6 +475,59 @@ func TestOutcomesThatNobodyHandsIn(t *testing.T) {
 	for in := range g.a.transfers.Incoming() {
 		require.ErrorIs(t, in.Err(), ErrCancelled)
 	}
+}
+
+// Outcomes that the session's queue dropped cost repeats, and no more. If they stop for
+// good, that is said.
+func TestOutcomesThatAreMissing(t *testing.T) {
+	for _, lossless := range []bool{true, false} {
+		link := simnet.Config{Delay: 20 * ms, Rate: 250_000, Overhead: simnet.UDPOverIPv4}
+		if !lossless {
+			link.Loss = 0.02
+		}
+		for _, dropped := range []float64{0.05, 0.5, 1} {
+			g := &game{seed: 3, up: link, down: link}
+			g.start(t)
+			rng := rand.New(rand.NewPCG(3, 4))
+			g.b.drop = func() bool { return g.pair.Now() > 300*ms && rng.Float64() < dropped }
+			o := sendFile(t, g.b, content(1, 300<<10))
+			require.True(t, g.run(2*time.Minute, o), "%v dropped", dropped)
+			if dropped < 1 {
+				require.Equal(t, io.EOF, o.Err())
+				require.Positive(t, g.b.transfers.Stats().Repeated)
+			} else {
+				require.Equal(t, ErrOutcomes, o.Err())
+			}
+		}
+	}
+}
+
+// Many answers before their outcomes are an application that stood still; after some
+// seconds it is one that has lost them.
+func TestAnswersBeforeTheirOutcomes(t *testing.T) {
+	b := newBench(t)
+	o, err := b.Send(nil, bytes.NewReader(make([]byte, 100*unit)), 100*unit)
+	require.NoError(t, err)
+	b.said()
+	require.NoError(t, b.Receive(appendHead(nil, kindAccept, 0)))
+	b.Outcome(ackbits.Outcome{Type: testType, Delivered: true})
+	b.clock.Advance(time.Minute)
+	answer := func() {
+		for _, p := range b.said() {
+			if m, err := parse(p); err == nil && m.kind == kindAsk {
+				require.NoError(t, b.Receive(appendAnswer(nil, m.serial, 0)))
+			}
+		}
+	}
+	for range 400 {
+		answer()
+		b.clock.Advance(10 * ms)
+	}
+	require.GreaterOrEqual(t, b.answers, deafAnswers)
+	require.NoError(t, o.Err())
+	b.clock.Advance(2 * time.Second)
+	b.said()
+	require.Equal(t, ErrOutcomes, o.Err())
 }
 
 // What Have says is kept by applications: its form does not change.

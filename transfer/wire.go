@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"math"
 )
@@ -60,15 +61,12 @@ const (
 	maxSize     = unit * math.MaxUint32
 )
 
-// digestSize is that of SHA-256.
-const digestSize = 32
-
 // An Offer is what a sender says of a file before its bytes follow.
 type Offer struct {
-	ID     uint16           // among the transfers of its sender
-	Name   []byte           // up to 255 bytes, of any meaning
-	Size   int64            // in bytes, up to 2 TiB
-	Digest [digestSize]byte // SHA-256 of the whole
+	ID     uint16            // among the transfers of its sender
+	Name   []byte            // up to 255 bytes, of any meaning
+	Size   int64             // in bytes, up to 2 TiB
+	Digest [sha256.Size]byte // SHA-256 of the whole
 }
 
 // units returns how many units a file has.
@@ -150,7 +148,7 @@ func (o *Offer) parse(rest []byte) error {
 	}
 	size := binary.LittleEndian.Uint64(rest)
 	copy(o.Digest[:], rest[8:])
-	name := rest[8+digestSize:]
+	name := rest[8+sha256.Size:]
 	n := int(name[0])
 	if size > maxSize || len(bytes.Trim(name[1+n:], "\x00")) != 0 {
 		return ErrMessage

@@ -151,18 +151,15 @@ func ticks(label func(float64) string, values ...float64) plot.ConstantTicks {
 	return t
 }
 
-// steps are up to n marks from 0 on, at round numbers.
+// steps are up to n marks beyond 0, at round numbers: 0.1, 0.2, 0.5, 1 and so on.
 func steps(until float64, n int) plot.ConstantTicks {
-	step := 10.
-	for _, factor := range []float64{2, 2.5, 2, 2, 2.5, 2, 2, 2.5} { // 20, 50, 100, …
-		if until/step <= float64(n) {
-			break
-		}
-		step *= factor
+	step := 0.1
+	for i := 0; until/step > float64(n); i++ {
+		step *= []float64{2, 2.5, 2}[i%3]
 	}
 	var values []float64
-	for x := 0.; x <= until; x += step {
-		values = append(values, x)
+	for i := 0; float64(i)*step <= until; i++ {
+		values = append(values, float64(i)*step)
 	}
 	return ticks(plain, values...)
 }
@@ -198,7 +195,10 @@ func across(title, y string, links []link) *plot.Plot {
 	p := newPlot(title, "", y)
 	names := make([]string, len(links))
 	for i, l := range links {
-		names[i] = l.name
+		names[i] = strings.ReplaceAll(l.name, "+", "\n+") // long ones side by side would overlap
+		if len(links) > 4 {
+			names[i] = strings.ReplaceAll(names[i], "=", "=\n")
+		}
 	}
 	p.NominalX(names...)
 	p.X.Tick.Length = 4
@@ -247,8 +247,8 @@ func bytesChart(l *lab, cells [][]outcome) (*plot.Plot, error) {
 			return nil, err
 		}
 	}
-	p.Y.Min = 0
-	p.Y.Max *= 1.08
+	p.Y.Min, p.Y.Max = 0, max(p.Y.Max*1.08, 1)
+	p.Y.Tick.Marker = steps(p.Y.Max, 5)
 	return p, nil
 }
 
@@ -345,26 +345,8 @@ func copiesChart(policies []policy, copies [][]float64, over link) (*plot.Plot, 
 func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 	p := newPlot(fmt.Sprintf("%s: %s", name, s.summary()), "ms since Send", "")
 	p.Title.TextStyle.Font.Size = 13
-	add := func(style draw.LineStyle, points ...plotter.XY) error {
-		line, err := plotter.NewLine(plotter.XYs(points))
-		if err != nil {
-			return err
-		}
-		line.LineStyle = style
-		p.Add(line)
-		return nil
-	}
-	mark := func(c color.Color, shape draw.GlyphDrawer, radius vg.Length, at plotter.XY) error {
-		m, err := plotter.NewScatter(plotter.XYs{at})
-		if err != nil {
-			return err
-		}
-		m.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: shape}
-		p.Add(m)
-		return nil
-	}
 	for _, y := range []float64{0, 1} {
-		if err := add(draw.LineStyle{Color: rule, Width: 1.2}, plotter.XY{X: 0, Y: y}, plotter.XY{X: until, Y: y}); err != nil {
+		if err := addLine(p, draw.LineStyle{Color: rule, Width: 1.2}, plotter.XY{X: 0, Y: y}, plotter.XY{X: until, Y: y}); err != nil {
 			return nil, err
 		}
 	}
@@ -382,22 +364,22 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 		case f.arrived == s.latency:
 			style, end = draw.LineStyle{Color: good, Width: 2.6}, good
 		}
-		if err := add(style, from, to); err != nil {
+		if err := addLine(p, style, from, to); err != nil {
 			return nil, err
 		}
-		if err := mark(end, shape, 3, from); err != nil {
+		if err := addMark(p, end, shape, 3, from); err != nil {
 			return nil, err
 		}
 		arrival, radius := draw.GlyphDrawer(draw.CircleGlyph{}), vg.Length(2.5)
 		if f.lost {
 			arrival, radius = cross{}, 4
 		}
-		if err := mark(end, arrival, radius, to); err != nil {
+		if err := addMark(p, end, arrival, radius, to); err != nil {
 			return nil, err
 		}
 	}
 	if s.known > 0 {
-		if err := mark(ink, draw.PyramidGlyph{}, 5, plotter.XY{X: milliseconds(s.known), Y: 1.1}); err != nil {
+		if err := addMark(p, ink, draw.PyramidGlyph{}, 5, plotter.XY{X: milliseconds(s.known), Y: 1.1}); err != nil {
 			return nil, err
 		}
 	}
@@ -405,6 +387,26 @@ func storyChart(name string, s story, until float64) (*plot.Plot, error) {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, until, -0.1, 1.25
 	p.X.Tick.Marker = steps(until, 7)
 	return p, nil
+}
+
+func addLine(p *plot.Plot, style draw.LineStyle, points ...plotter.XY) error {
+	line, err := plotter.NewLine(plotter.XYs(points))
+	if err != nil {
+		return err
+	}
+	line.LineStyle = style
+	p.Add(line)
+	return nil
+}
+
+func addMark(p *plot.Plot, c color.Color, shape draw.GlyphDrawer, radius vg.Length, at plotter.XY) error {
+	m, err := plotter.NewScatter(plotter.XYs{at})
+	if err != nil {
+		return err
+	}
+	m.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: shape}
+	p.Add(m)
+	return nil
 }
 
 // summary says how an event fared.

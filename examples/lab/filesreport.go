@@ -124,7 +124,7 @@ func worst(r *fileResult) time.Duration { return max(p99(r.states), p99(r.events
 // fileNotes are a word on each bar that surprises.
 var fileNotes = []string{
 	"quic and sctp fill the queue, as TCP does, until it overflows or their round trip says so, and the game's datagrams wait in it.",
-	"ackbits events: the file stands before the game's own events in one window and one order, so they wait for all of it.",
+	"ackbits events: the file stands before the game's own events in one window and one order, so they wait behind it.",
 	"kcp without its window has no limit but its 256 segments; with it, it leaves room where losses come early, and fills a queue that holds its window.",
 	"100 Mbit/s: the whole file fits into the queue and the others send it at once, which is quicker than to measure the link first, as transfer does.",
 }
@@ -173,6 +173,7 @@ func fileTimeChart(over int, results []fileResult) (*plot.Plot, error) {
 		}
 	}
 	p.X.Min, p.X.Max = 0, most*1.22
+	p.X.Tick.Marker = steps(p.X.Max, 5)
 	return p, nil
 }
 

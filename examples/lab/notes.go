@@ -53,7 +53,7 @@ func noteCell(say func(kind, format string, args ...any), p *policy, over *link,
 	if !p.cfg.Adaptive && over.clean() && o.copies > 1.9 {
 		say("twice"+p.name, "%s over %s: %.1f copies of each event, though nothing is lost. Its timer is no longer than the round trip, so it fires before the acknowledgement can be there; so its line of bytes is high, and flat.", p.title(), over.name, o.copies)
 	}
-	if p.cfg.Adaptive && free && o.copies > 2.5 {
+	if p.cfg.Adaptive && free && len(over.cfg.Blackouts) == 0 && o.copies > 2.5 {
 		say("copies"+p.name, "%s over %s: %.1f copies of each event, more than its losses ask for. Those are proactive copies: they keep the p99 at %s ms, and they are where the bytes come from. EventRate bounds them.", p.title(), over.name, o.copies, number(slow))
 	}
 	if p.cfg.Adaptive && over.cfg.Burst.MeanBad > 0 && slow > rtt {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"slices"
@@ -130,7 +131,6 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		g.narrow = link.Rate > 0
 		r.Err = g.run(conn)
 		r.Latencies, r.Twice = g.latencies, g.twice
-		of = g.bare
 		slices.Sort(r.Latencies)
 		var sent int
 		for i, l := range g.links {
@@ -141,6 +141,7 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 		conn.close()
 		time.Sleep(time.Minute) // for goroutines that take their time to end
 		synctest.Wait()
+		of = g.bare // those in flight arrived meanwhile
 	})
 	return r, of
 }
@@ -335,6 +336,24 @@ type quicConn struct {
 	listener   *quic.Listener
 	ends       [2]*quic.Conn
 	streams    [2]*quic.SendStream // nil: one for each message
+
+	queues [2]chan []byte // what is to be written: Write blocks, and a game does not wait for it
+	failed [2]chan error
+}
+
+// startWriters lets each end write what its queue has.
+func (c *quicConn) startWriters() {
+	for i := range c.queues {
+		c.queues[i], c.failed[i] = make(chan []byte, 1<<16), make(chan error, 1)
+		go func() {
+			for message := range c.queues[i] {
+				if err := c.write(i, message); err != nil {
+					c.failed[i] <- err
+					return
+				}
+			}
+		}()
+	}
 }
 
 func openQUIC(g *peerGame) (peerConn, error) {
@@ -356,6 +375,7 @@ func openQUIC(g *peerGame) (peerConn, error) {
 			}
 		}()
 	}
+	c.startWriters()
 	return c, nil
 }
 
@@ -379,10 +399,22 @@ func openQUICStreams(g *peerGame) (peerConn, error) {
 			}
 		}()
 	}
+	c.startWriters()
 	return c, nil
 }
 
 func (c *quicConn) send(from int, message []byte) error {
+	select {
+	case err := <-c.failed[from]:
+		return err
+	case c.queues[from] <- slices.Clone(message):
+		return nil
+	default:
+		return fmt.Errorf("quic: %d messages wait", len(c.queues[from]))
+	}
+}
+
+func (c *quicConn) write(from int, message []byte) error {
 	if s := c.streams[from]; s != nil {
 		_, err := s.Write(message)
 		return err
@@ -400,6 +432,11 @@ func (c *quicConn) send(from int, message []byte) error {
 func (c *quicConn) tick() {}
 
 func (c *quicConn) close() {
+	for _, q := range c.queues {
+		if q != nil { // not so for a file
+			close(q)
+		}
+	}
 	for _, end := range c.ends {
 		_ = end.CloseWithError(0, "")
 	}

@@ -187,20 +187,10 @@ func brief(d time.Duration) string {
 // section makes the part of a workload.
 func (l *lab) section(w int, cells [][]outcome) (section, error) {
 	s := section{Name: l.workloads[w].name, About: l.workloads[w].about()}
-	until := time.Duration(0) // of the tails: what most policies do in most links
-	for i, link := range l.links {
+	for _, link := range l.links {
 		s.Links = append(s.Links, link.name)
-		var p999 []time.Duration
-		for k := range cells[i] {
-			if d := cells[i][k].quantile(0.999); d != never {
-				p999 = append(p999, d)
-			}
-		}
-		if slices.Sort(p999); len(p999) > 0 {
-			until = max(until, p999[len(p999)*2/3])
-		}
 	}
-	until = min(max(until.Truncate(100*time.Millisecond)+100*time.Millisecond, 200*time.Millisecond), 3*time.Second)
+	until := tailsUntil(cells)
 	legend, err := l.legend()
 	if err != nil {
 		return s, err
@@ -245,6 +235,23 @@ func (l *lab) section(w int, cells [][]outcome) (section, error) {
 		s.Tails = append(s.Tails, tail...)
 	}
 	return s, nil
+}
+
+// tailsUntil is how far the charts of delivery times go: as far as most policies do
+// over each link.
+func tailsUntil(cells [][]outcome) (until time.Duration) {
+	for _, policies := range cells {
+		var p999 []time.Duration
+		for k := range policies {
+			if d := policies[k].quantile(0.999); d != never {
+				p999 = append(p999, d)
+			}
+		}
+		if slices.Sort(p999); len(p999) > 0 {
+			until = max(until, p999[len(p999)*2/3])
+		}
+	}
+	return min(max(until.Truncate(100*time.Millisecond)+100*time.Millisecond, 200*time.Millisecond), 3*time.Second)
 }
 
 const numbersInTable = "The table has the numbers."

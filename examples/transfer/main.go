@@ -170,6 +170,9 @@ func conclude(ctx context.Context, out io.Writer, client, server *peer, target *
 		target.discard()
 		return fmt.Errorf("%w: what was there is thrown away, run it again", r.err)
 	}
+	if target.err != nil {
+		return target.err
+	}
 	if r.ended.IsZero() { // no file came: the server knows why
 		return server.result().err
 	}

@@ -14,6 +14,7 @@ type store struct {
 	path  string
 	file  *os.File
 	saved time.Time
+	err   error // why the file could not be opened
 }
 
 // saveEvery is how much may have to be sent again after a crash. More often costs the
@@ -25,9 +26,12 @@ func (s *store) open(transfer.Offer) (sink transfer.Sink, err error) {
 	if s.file != nil {
 		return nil, errors.New("one file is enough")
 	}
-	s.file, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666)
 	s.saved = time.Now()
-	return s.file, err
+	if s.file, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+		s.err = err                                         // for us
+		return nil, errors.New("the file cannot be stored") // for the peer, who has no use for paths
+	}
+	return s.file, nil
 }
 
 // have is the Resume of the transfers, which find out whether it is of this file.

@@ -144,9 +144,14 @@ const started = `new Promise(done => {
 	look();
 })`
 
-// Load opens an address and waits until the page plays.
+// Open opens an address.
+func (t *Tab) Open(address string) error {
+	return t.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(address))
+}
+
+// Load opens an address of the playground and waits until the page plays.
 func (t *Tab) Load(address string) error {
-	if err := t.Do(chromedp.Navigate("about:blank"), chromedp.Navigate(address)); err != nil {
+	if err := t.Open(address); err != nil {
 		return err
 	}
 	said, err := Eval[string](t, started)

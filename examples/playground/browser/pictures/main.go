@@ -1,4 +1,5 @@
-// Pictures takes the screenshots of the playground that the documents show:
+// Pictures takes the screenshots of the playground and of the lab's report that the
+// documents show, of what is built now:
 //
 //	go -C examples/playground/browser run ./pictures
 package main
@@ -7,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -21,7 +23,7 @@ type shot struct {
 	name          string
 	width, height int64
 	dark, phone   bool
-	address       string
+	address       string // within the playground; empty: the lab's report
 	prepare       string // a script, run before
 }
 
@@ -39,7 +41,13 @@ var shots = []shot{
 	{"playground-dark", 1440, 900, true, false, "#seed=7&loss=8&jitter=8&dup=2&t=6.42", look},
 	{"playground-phone", 390, 844, false, true, "#seed=7&loss=8&jitter=8&dup=2&t=6.42", look},
 	{"playground-compare", 1440, 1250, false, false, "#seed=3&loss=10&sevents=20&vs=none&t=12.5", `pause()`},
+	{"lab", 1300, 1000, false, false, "", ""},
+	{"lab-dark", 1300, 1000, true, false, "", ""},
+	{"lab-phone", 390, 844, false, true, "", toCharts},
 }
+
+// toCharts scrolls the report to its first charts.
+const toCharts = `document.querySelector(".grid").scrollIntoView(); window.scrollBy(0, -100)`
 
 func main() {
 	dir := flag.String("dir", "../../../docs", "the `folder` for the pictures")
@@ -61,13 +69,24 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
+	lab, err := filepath.Abs("../../lab/lab.html") // which git ignores
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command("go", "-C", "../../lab", "run", ".").CombinedOutput(); err != nil {
+		return fmt.Errorf("the lab: %w\n%s", err, out)
+	}
 	b, err := browser.Open()
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	for _, s := range shots {
-		picture, err := s.take(b, address)
+		of, load := address+s.address, (*browser.Tab).Load
+		if s.address == "" {
+			of, load = "file://"+lab, (*browser.Tab).Open
+		}
+		picture, err := s.take(b, of, load)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -80,7 +99,7 @@ func run(dir string) error {
 	return nil
 }
 
-func (s shot) take(b *browser.Browser, address string) ([]byte, error) {
+func (s shot) take(b *browser.Browser, address string, load func(t *browser.Tab, address string) error) ([]byte, error) {
 	t, err := b.Tab()
 	if err != nil {
 		return nil, err
@@ -101,7 +120,7 @@ func (s shot) take(b *browser.Browser, address string) ([]byte, error) {
 	if _, err := chromedp.Call(t.Ctx, emulation.SetDeviceMetricsOverride, size); err != nil {
 		return nil, err
 	}
-	if err := t.Load(address + s.address); err != nil {
+	if err := load(t, address); err != nil {
 		return nil, err
 	}
 	// A promise resolves when what was prepared has been drawn.
