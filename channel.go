@@ -93,16 +93,15 @@ func (c *channel) room() int {
 	return c.sender.room()
 }
 
-// nextHeader numbers a datagram and fills in its header, with the acknowledgements of
+// nextHeader numbers a datagram, whose type is in h, and fills in its acknowledgements of
 // what was received. Outcomes that are due are decided first (P-7.2.3).
-func (c *channel) nextHeader(h *Header, t Type, now int64) {
+func (c *channel) nextHeader(h *Header, now int64) {
 	c.sender.judge(now)
 	if now >= c.trimAt {
 		c.trim(now)
 	}
-	c.busy = c.busy || t != TypeHeartbeat
-	h.Type = t
-	h.Sequence = c.sender.number(t, now)
+	c.busy = c.busy || h.Type != TypeHeartbeat
+	h.Sequence = c.sender.number(h.Type, now)
 	h.Wide = c.wide
 	c.receiver.acknowledge(h)
 }
@@ -222,7 +221,8 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	if c.err != nil {
 		return Header{}, false
 	}
-	c.nextHeader(&h, t, now)
+	h.Type = t
+	c.nextHeader(&h, now)
 	return h, true
 }
 

@@ -46,7 +46,7 @@ type senderStats struct {
 
 // init takes a Config that was completed.
 func (s *sender) init(cfg *Config) {
-	s.queueAbove = uint16(standsAbove / int64(time.Millisecond))
+	s.queueAbove = standsAboveMillis
 	if cfg.Adaptive {
 		s.rule = &adaptiveRule{
 			delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), poll: int64(cfg.PollInterval),
