@@ -24,7 +24,7 @@ type path struct {
 	stoodAt int64     // when there was last more of a queue than stoodBelow
 	floors  [2]uint32 // the least sample of this period, and of the one before, in microseconds
 	newest  [newestSamples]uint16
-	jitter  uint32 // by how much a sample differs from the one before, smoothed, in microseconds
+	jitter  uint32 // by how much a sample differs from the one before, smoothed, in jitterUnit
 	samples uint8  // how many there were, up to twice newestSamples
 	deep    bool   // a queue stood at the newest sample
 	stands  bool   // or lately
@@ -42,6 +42,9 @@ const (
 	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
 	sampleUnit    = int64(100 * time.Microsecond)
 	microsPerUnit = uint32(sampleUnit / int64(time.Microsecond))
+	// jitterUnit is what the jitter is counted in, about 1 µs: a power of two, since
+	// each sample is divided by it.
+	jitterUnit = 1 << 10
 	// standsAbove is from what delay on a queue stands for Adaptive. Two ticks of 60 Hz
 	// are below it: where either end reads its socket on its ticks, a datagram that just misses
 	// them is late by that much. At 60 ms state would be late by as much before
@@ -68,12 +71,12 @@ func (p *path) sample(sentAt, now int64, above uint16) (changed bool) {
 	p.passedAt = max(p.passedAt, sentAt)
 	roundTrip := now - sentAt
 	if p.samples > 0 {
-		differs := min(max(roundTrip-p.latest, p.latest-roundTrip)/int64(time.Microsecond), math.MaxUint32)
-		p.jitter += uint32((differs - int64(p.jitter)) / 32)
+		differs := min(uint64(max(roundTrip-p.latest, p.latest-roundTrip))/jitterUnit, math.MaxUint32)
+		p.jitter += uint32((int64(differs) - int64(p.jitter)) >> 5)
 	}
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
-	micros := uint32(min(roundTrip/int64(time.Microsecond), math.MaxUint32))
+	micros := uint32(min(uint64(roundTrip)/uint64(time.Microsecond), math.MaxUint32))
 	p.lowerFloor(micros, now)
 	p.newest[p.samples%newestSamples] = uint16(min(micros/microsPerUnit, math.MaxUint16))
 	if p.samples++; p.samples == 2*newestSamples {
@@ -92,7 +95,7 @@ func (p *path) judgeQueue(above, now int64) bool {
 	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.deep = queue > max(above, deepJitters*int64(p.jitter)*int64(time.Microsecond))
+	p.deep = queue > max(above, deepJitters*int64(p.jitter)*jitterUnit)
 	p.stands = p.deep || stood && now-p.stoodAt <= standsFor
 	return p.stands || stood
 }

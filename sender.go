@@ -416,10 +416,10 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 	if !ok {
 		return dst
 	}
-	l := packing{
-		out: append(dst, 0), in: in, seq: seq, first: first,
-		limit: len(dst) + min(limit, maxListSize), small: len(dst) + smallDatagram - int(s.overhead),
-	}
+	var l packing // set field by field: a literal would be copied, right after it was written
+	l.out, l.limit = append(dst, 0), len(dst)+min(limit, maxListSize)
+	l.small = len(dst) + smallDatagram - int(s.overhead)
+	l.in, l.seq, l.first = in, seq, first
 	switch {
 	case in == bundle && s.ride(min(limit, maxListSize), s.asOf):
 		s.appendRiders(&l, now)
