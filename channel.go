@@ -63,7 +63,9 @@ func (c *channel) init(cfg *Config) {
 }
 
 // end ends the channel and frees its memory, except for undelivered events (P-8.5.1)
-// and outcomes.
+// and outcomes. It happens once, and inlined it would take room in every hot call.
+//
+//go:noinline
 func (c *channel) end(reason error) {
 	c.err = reason
 	c.sender.end()

@@ -259,7 +259,8 @@ func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 
 // appendEvents appends an Event datagram; an event must be due.
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
-	h := Header{Type: TypeEvent}
+	var h Header
+	h.Type = TypeEvent
 	s.assign(&h, now)
 	return s.finish(s.channel.appendEvents(h.appendTo(dst), h.Sequence, s.maxPayload, ownDatagram, now), len(dst))
 }
