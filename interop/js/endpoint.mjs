@@ -87,23 +87,21 @@ function openBox(key, message, at) {
 
 /** So many a second, and so many at once. */
 class Bucket {
-  #rate;
+  #interval; // of time, for each
   #burst;
-  #fullAt = 0; // when it holds its burst again
+  #paid = 0; // the time up to which what was taken is paid for
 
   /** @param {number} rate @param {number} burst */
   constructor(rate, burst) {
-    this.#rate = rate;
+    this.#interval = (1000 * MS) / rate;
     this.#burst = burst;
   }
 
-  /** When the next may be taken. */
-  get nextAt() { return this.#fullAt - ((this.#burst - 1) * 1000 * MS) / this.#rate; }
-
   /** Takes one, if there is one. @param {number} now */
   take(now) {
-    if (now < this.nextAt) return false;
-    this.#fullAt = Math.max(this.#fullAt, now) + (1000 * MS) / this.#rate;
+    const paid = Math.max(this.#paid, now) + this.#interval;
+    if (paid - now > this.#burst * this.#interval) return false;
+    this.#paid = paid;
     return true;
   }
 }
@@ -115,7 +113,7 @@ class Bucket {
  * @property {Uint8Array} serverKey
  * @property {Uint8Array} shared X(C, S)
  * @property {Uint8Array} cookie
- * @property {number} shownAt when a Hello last showed the cookie; −Infinity for never
+ * @property {number} shownAt when a Hello last showed the cookie; −Infinity if one is to at once
  */
 
 /**
@@ -145,11 +143,11 @@ export class Client {
   #privateKey;
   #key; // C
   #hello;
-  /** @type {Offer[]} the earliest first */
+  /** @type {Offer[]} in the order in which they came */
   #offers = [];
-  #bareAt = -Infinity; // when a Hello without a cookie was last sent
-  #hellos = new Bucket(128, 32); // that show a cookie
-  #accepts = new Bucket(1000, 250); // that are looked at (P-13.2.7)
+  #saidAt = -Infinity; // when the last Hello was sent
+  #hurries = new Bucket(128, 32); // of cookies that are shown at once
+  #tries = new Bucket(1000, 250); // of X25519 (P-13.2.7)
   #ended = '';
   #why = 'timeout'; // the reason if time is over
 
@@ -187,10 +185,10 @@ export class Client {
     if (this.ended) return null;
     if (datagram[0] !== MESSAGE) return this.session?.receive(now, datagram) ?? null;
     const kind = datagram[1];
-    if (kind === Kind.CHALLENGE && datagram.length >= 35) this.#challenged(datagram);
+    if (kind === Kind.CHALLENGE && datagram.length >= 35) this.#challenged(time, datagram);
     const [least, most] = SIZES[kind] ?? [Infinity, 0];
     if (datagram.length < least || datagram.length > most) return null;
-    if (!this.session && kind === Kind.ACCEPT && this.#accepts.take(time)) this.#accepted(now, datagram);
+    if (!this.session && kind === Kind.ACCEPT && this.#tries.take(time)) this.#accepted(now, datagram);
     if (!this.session && kind === Kind.REFUSE) this.#refused(datagram);
     if (this.session && kind === Kind.PROBE) this.#probed(datagram);
     if (this.session && kind === Kind.RESET) this.#reset(datagram);
@@ -214,12 +212,9 @@ export class Client {
       return null;
     }
     if (time < this.#helloAt()) return null;
+    this.#saidAt = time;
     const offer = this.#nextOffer();
-    if (!offer) {
-      this.#bareAt = time;
-      return Buffer.concat([this.#helloHead(), Buffer.alloc(HELLO_SIZE - 36)]);
-    }
-    this.#hellos.take(time);
+    if (!offer) return Buffer.concat([this.#helloHead(), Buffer.alloc(HELLO_SIZE - 36)]);
     offer.shownAt = time;
     return this.#helloOf(offer);
   }
@@ -231,17 +226,15 @@ export class Client {
     return this.#probeReply ? this.#clock.readingAt(this.#clock.now) : this.session.deadline();
   }
 
-  /** The cookie that was shown the longest ago (P-13.2.3). @returns {Offer | undefined} */
+  /** The cookie whose turn it is (P-13.2.3). @returns {Offer | undefined} */
   #nextOffer() {
     const longestAgo = Math.min(...this.#offers.map((offer) => offer.shownAt));
     return this.#offers.find((offer) => offer.shownAt === longestAgo);
   }
 
-  /** When the next Hello is due, rounded up to the nanosecond. */
+  /** When the next Hello is due (P-13.2.1). */
   #helloAt() {
-    const offer = this.#nextOffer();
-    if (!offer) return Math.max(0, this.#bareAt + REPEAT);
-    return Math.ceil(Math.max(0, offer.shownAt + REPEAT, this.#hellos.nextAt));
+    return this.#nextOffer()?.shownAt === -Infinity ? 0 : Math.max(0, this.#saidAt + REPEAT);
   }
 
   #helloHead() {
@@ -271,25 +264,36 @@ export class Client {
     return Buffer.from(hkdfSync('sha256', secret, salt, info, 32));
   }
 
-  /** A Challenge of any version (P-13.1.3, P-13.2.3). @param {Uint8Array} message */
-  #challenged(message) {
+  /** A Challenge of any version (P-13.1.3, P-13.2.3). @param {number} time @param {Uint8Array} message */
+  #challenged(time, message) {
     if (this.session || !isSame(message.subarray(3, 35), this.#key)) return;
     if (message[2] !== VERSION) return this.#blame('version');
     if (message.length !== SIZES[Kind.CHALLENGE][0]) return;
     const serverKey = new Uint8Array(message.subarray(35, 67));
     const cookie = new Uint8Array(message.subarray(67));
     if (!isSame(this.#config.serverKey ?? serverKey, serverKey)) return this.#blame('server-key');
-    if (this.#offers.some((offer) => isSame(offer.cookie, cookie) && isSame(offer.serverKey, serverKey))) return;
-    const shared = this.#offers.find((offer) => isSame(offer.serverKey, serverKey))?.shared ?? agree(this.#privateKey, serverKey);
+    const held = this.#offers.find((offer) => isSame(offer.cookie, cookie) && isSame(offer.serverKey, serverKey));
+    if (held && (held.shownAt === -Infinity || time - held.shownAt < REPEAT)) return;
+    if (!this.#hurries.take(time)) return;
+    const same = this.#offers.find((offer) => isSame(offer.serverKey, serverKey));
+    const shared = same ? same.shared : this.#tries.take(time) && agree(this.#privateKey, serverKey);
     if (!shared) return;
-    if (this.#offers.length === MAX_OFFERS) this.#offers.shift();
+    const gone = held ?? (this.#offers.length === MAX_OFFERS ? this.#shownLongestAgo() : null);
+    if (gone === undefined) return;
+    this.#offers = this.#offers.filter((offer) => offer !== gone);
     this.#offers.push({ serverKey, shared, cookie, shownAt: -Infinity });
     this.#why = 'timeout';
   }
 
+  /** Of the cookies that were shown. */
+  #shownLongestAgo() {
+    const shown = this.#offers.filter((offer) => offer.shownAt >= 0);
+    return shown.sort((a, b) => a.shownAt - b.shownAt)[0];
+  }
+
   /** The reason to give if nothing better comes. @param {string} why */
   #blame(why) {
-    if (this.#offers.length === 0) this.#why = why;
+    if (this.#offers.length === 0 && this.#why !== 'server-key') this.#why = why;
   }
 
   /** The offers with different server keys. */

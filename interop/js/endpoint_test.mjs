@@ -95,6 +95,7 @@ test('who does not hear from the right server is told why, when time is over', (
       for (let hello; (hello = client.nextDue(now)); hellos++) assert.equal(hex(hello), v.message_hello_bare);
       client.receive(now, challenge);
       assert.equal(client.ended, now < 5000 * MS ? '' : why);
+      if (now === 0 && why === 'server-key') client.receive(now, challengeWith(2, 9)); // counts for less
     }
     assert.equal(hellos, 20);
   }
@@ -123,11 +124,35 @@ test('forged cookies keep nobody out: each is shown in turn, within a bound', ()
       if (now % (5 * MS) === 0) client.receive(now, challengeWith(67, now / MS & 0xff, now / MS >> 8));
       for (let hello; (hello = client.nextDue(now)); hellos++) ours += hex(hello) === v.message_hello ? 1 : 0;
     }
-    assert.ok(hellos > 500 && hellos < 32 + 4 * 128, `${hellos} Hellos`);
+    assert.ok(hellos > 500 && hellos < 32 + 4 * 128 + 16, `${hellos} Hellos`);
     assert.ok(ours > 5, `${ours} with the server's cookie`);
     client.receive(4000 * MS, bytes(v.message_accept));
     assert.ok(client.session);
   }
+});
+
+test('cookies have their turns, and the one that was shown the longest ago gives way', () => {
+  const client = clientOfVector();
+  /** @param {number} now */
+  const shown = (now) => { // which cookies, by their first byte
+    const all = [];
+    for (let hello; (hello = client.nextDue(now)); ) all.push(hello[36]);
+    return all;
+  };
+  const first = bytes(v.message_challenge)[67];
+  client.receive(0, challengeWith(67, 1));
+  client.receive(0, challengeWith(67, 2));
+  assert.deepEqual(shown(0), [1, 2]);
+  assert.deepEqual(shown(250 * MS), [first]);
+  assert.deepEqual(shown(500 * MS - 1), []);
+  client.receive(500 * MS - 1, challengeWith(67, first));
+  client.receive(500 * MS - 1, challengeWith(67, 1));
+  assert.deepEqual(shown(500 * MS - 1), [1]); // the other within 250 ms
+  assert.deepEqual(shown(1000 * MS), [2]); // the longest ago
+  for (let n = 101; n < 131; n++) client.receive(1000 * MS, challengeWith(67, n)); // 33 in all
+  client.receive(1000 * MS, challengeWith(67, 110)); // is to be shown already
+  assert.deepEqual(shown(1000 * MS), Array.from({ length: 30 }, (_, i) => 101 + i));
+  assert.deepEqual(shown(1250 * MS), [1]); // the vector's has given way
 });
 
 test('Accepts that do not open are looked at within a bound', () => {
