@@ -28,7 +28,7 @@ const CHARTS = [
 	{ title: "Bytes a second", unit: "B/s", lines: [["client", "input", (a, b) => per(a, b, "bytesC")], ["server", "snapshot", (a, b) => per(a, b, "bytesS")]] },
 	{ title: "Copies of each event", unit: "", lines: [["copies", "event", (a, b) => share(b.copies - a.copies, b.events - a.events)]], from: 0 },
 	{ title: "Lost", unit: "%", lines: [["client's", "input", (a, b) => share(100 * (b.lostC - a.lostC), b.sentC - a.sentC)], ["server's", "snapshot", (a, b) => share(100 * (b.lostS - a.lostS), b.sentS - a.sentS)]], from: 0 },
-	{ title: "Smoothed round trip; dotted: the shortest", unit: "ms", lines: [["client", "input", (a, b) => b.rttC || null], ["server", "snapshot", (a, b) => b.rttS || null], ["client's shortest", "input", (a, b) => b.minC || null, true], ["server's shortest", "snapshot", (a, b) => b.minS || null, true]] },
+	{ title: "Round trip (dotted: the shortest)", unit: "ms", lines: [["client", "input", (a, b) => b.rttC || null], ["server", "snapshot", (a, b) => b.rttS || null], ["client's shortest", "input", (a, b) => b.minC || null, true], ["server's shortest", "snapshot", (a, b) => b.minS || null, true]] },
 	{ title: "Queue on the way", unit: "ms", lines: [["client's", "input", (a, b) => b.minC ? b.queueC : null], ["server's", "snapshot", (a, b) => b.minS ? b.queueS : null]] },
 ];
 
