@@ -218,7 +218,7 @@ func TestStateUnderAPolicerAndInASqueeze(t *testing.T) {
 	for k, p := range l.policies {
 		police, squeeze := &cells[0][k].states, &cells[1][k].states
 		require.GreaterOrEqual(t, police.sent, 1990, p.name)
-		require.Greater(t, police.lost(), 0.05, p.name)
+		require.Greater(t, police.lost(), 0.02, p.name)
 		require.Less(t, p99(police.ages), 51*ms, p.name)
 		require.GreaterOrEqual(t, squeeze.sent, 1990, p.name)
 		require.Greater(t, p99(squeeze.ages), 100*ms, p.name)
