@@ -38,7 +38,7 @@ func (l *lab) notes(cells [][]outcome) (notes []string) {
 		case len(over.cfg.Blackouts) > 0:
 			say("outage", "%s: what is sent in an outage waits for its end at least. How soon after it a policy tries again shows in the p99.9.", over.name)
 		case over.withhold > 0:
-			say("withhold", "%s: both ends refuse to acknowledge state for %v, as one does that lacks a baseline, and what rides in it is refused, too. The first copies with Bundle are, so their events take a datagram of their own, later; without Bundle nothing changes.", over.name, over.withhold)
+			say("withhold", "%s: both ends refuse to acknowledge state for %v, as one does that lacks a baseline, and what rides in it is refused, too. With Bundle the first two copies of an event may ride there; only a later one has a datagram of its own. Without Bundle nothing changes.", over.name, over.withhold)
 		case over.cfg.Loss == 0.01:
 			say("edge", "%s: at a loss of exactly 1 %% the p99 stands on a knife edge. It is the time of the first copy or of the second, by the luck of one event.", over.name)
 		}
@@ -60,7 +60,7 @@ func noteCell(say func(kind, format string, args ...any), p *policy, over *link,
 		say("twice"+p.name, "%s over %s: %.1f copies of each event, though nothing is lost. Its timer is no longer than the round trip, so it fires before the acknowledgement can be there; so its line of bytes is high, and flat.", p.title(), over.name, o.copies)
 	}
 	if lost := o.states.lost(); p.cfg.Adaptive && over.police.Rate > 0 && o.states.sent > 0 && lost > over.cfg.Loss+0.02 {
-		say("policed"+p.name, "%s over %s: %.0f %% of the states are lost, where %.0f %% are by chance. Its copies ahead of loss take some of what the policer lets through, until it sees that fewer of them are lost less.", p.title(), over.name, 100*lost, 100*over.cfg.Loss)
+		say("policed"+p.name, "%s over %s: %.0f %% of the states are lost, where %.0f %% are by chance. Its proactive copies take some of what the policer lets through.", p.title(), over.name, 100*lost, 100*over.cfg.Loss)
 	}
 	if p.cfg.Adaptive && free && len(over.cfg.Blackouts) == 0 && o.copies > 2.5 {
 		say("copies"+p.name, "%s over %s: %.1f copies of each event, more than its losses ask for. Those are proactive copies: they keep the p99 at %s ms, and they are where the bytes come from. EventRate bounds them.", p.title(), over.name, o.copies, number(slow))
