@@ -2,11 +2,10 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const sample = `package sample
@@ -46,23 +45,17 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chdir(here)
-	p, err := load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mutants, binary, err := compile(p, dir, t.TempDir())
+	b, err := compile(dir, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var survived []string
-	for _, m := range mutants {
-		c := exec.Command(binary)
-		c.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(m.id))
-		if c.Run() == nil {
+	for _, m := range b.mutants {
+		if noticed, _ := b.suites[0].notices(m.id, ".", time.Minute); !noticed {
 			survived = append(survived, m.key)
 		}
 	}
-	if want := "a.go clamp: n > limit: > → >=: in if n > limit && n != 99 {, a.go clamp: limit: one less: in if n > limit && n != 99 {"; len(mutants) < 10 || strings.Join(survived, ", ") != want {
-		t.Fatalf("of %d mutants survived %q, want %q", len(mutants), survived, want)
+	if want := "a.go clamp: n > limit: > → >=: in if n > limit && n != 99 {, a.go clamp: limit: one less: in if n > limit && n != 99 {"; len(b.mutants) < 10 || strings.Join(survived, ", ") != want {
+		t.Fatalf("of %d mutants survived %q, want %q", len(b.mutants), survived, want)
 	}
 }
