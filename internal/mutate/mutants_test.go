@@ -49,13 +49,27 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	clamps := &test{suite: b.suites[0], name: "TestClamp"}
+	if err := clamps.measure(len(b.mutants), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
 	var survived []string
 	for _, m := range b.mutants {
-		if noticed, _ := b.suites[0].notices(m.id, ".", time.Minute); !noticed {
+		noticed, out := clamps.suite.notices(m.id, ".", time.Minute)
+		switch {
+		case !noticed:
 			survived = append(survived, m.key)
+		case clamps.feels[m.id] == 0:
+			t.Errorf("noticed, but not felt: %s", m.key)
+		case killer(out) != clamps.name:
+			t.Errorf("noticed by %q: %s", killer(out), out)
 		}
 	}
 	if want := "a.go clamp: n > limit: > → >=: in if n > limit && n != 99 {, a.go clamp: limit: one less: in if n > limit && n != 99 {"; len(b.mutants) < 10 || strings.Join(survived, ", ") != want {
-		t.Fatalf("of %d mutants survived %q, want %q", len(b.mutants), survived, want)
+		t.Errorf("of %d mutants survived %q, want %q", len(b.mutants), survived, want)
+	}
+	known := map[string]string{survived[0]: "", "a.go gone: 1: one more: in 1": "", "sub/a.go elsewhere: 1: one more: in 1": ""}
+	if found := stale(known, b.prefix, b.mutants); len(found) != 1 || found[0] != "a.go gone: 1: one more: in 1" {
+		t.Errorf("stale: %q", found)
 	}
 }
