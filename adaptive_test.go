@@ -188,7 +188,7 @@ func TestTimerFollowsTheRoundTrip(t *testing.T) {
 		a := adaptiveRule{flow: new(flow), delay: int64(100 * ms), heartbeat: int64(tc.heartbeat), backoff: tc.backoff}
 		var p path
 		if tc.rtt > 0 {
-			p.sample(int64(tc.rtt), standsAbove, 0)
+			p.sample(-int64(tc.rtt), 0, standsAboveMillis)
 		}
 		require.Equal(t, tc.timer, time.Duration(a.timer(&p)), "%+v", tc)
 	}

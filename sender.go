@@ -46,7 +46,7 @@ type senderStats struct {
 
 // init takes a Config that was completed.
 func (s *sender) init(cfg *Config) {
-	s.queueAbove = uint16(standsAbove / int64(time.Millisecond))
+	s.queueAbove = standsAboveMillis
 	if cfg.Adaptive {
 		s.rule = &adaptiveRule{
 			delay: int64(cfg.ResendDelay), heartbeat: int64(cfg.Heartbeat), poll: int64(cfg.PollInterval),
@@ -416,10 +416,10 @@ func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now
 	if !ok {
 		return dst
 	}
-	l := packing{
-		out: append(dst, 0), in: in, seq: seq, first: first,
-		limit: len(dst) + min(limit, maxListSize), small: len(dst) + smallDatagram - int(s.overhead),
-	}
+	var l packing // set field by field: a literal would be copied, right after it was written
+	l.out, l.limit = append(dst, 0), len(dst)+min(limit, maxListSize)
+	l.small = len(dst) + smallDatagram - int(s.overhead)
+	l.in, l.seq, l.first = in, seq, first
 	switch {
 	case in == bundle && s.ride(min(limit, maxListSize), s.asOf):
 		s.appendRiders(&l, now)
