@@ -116,8 +116,12 @@ func (w *world) fetch() {
 	}
 }
 
+// tooMany is more than is ever on the wire at once: a Due that yields so many has no end.
+const tooMany = 30_000
+
 // send puts a datagram on the wire.
 func (w *world) send(from, to netip.AddrPort, data []byte) {
+	require.Less(w.t, len(w.wire), tooMany)
 	p := packet{from, to, append([]byte(nil), data...)}
 	w.wire = append(w.wire, p)
 	w.log = append(w.log, p)
