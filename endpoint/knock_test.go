@@ -37,7 +37,9 @@ func (w *world) attacked(c *endpoint.Client, rtt time.Duration, attack func(ms i
 			if kindOf(p.data) == "Hello" {
 				seen = p.data
 			}
-			path = append(path, arrival{ms + int(rtt.Milliseconds())/2, p})
+			if w.lost == nil || !w.lost(p) {
+				path = append(path, arrival{ms + int(rtt.Milliseconds())/2, p})
+			}
 		}
 		var forged [][]byte
 		if seen != nil {
@@ -105,6 +107,63 @@ func TestForgedCookiesKeepNobodyOut(t *testing.T) {
 			require.LessOrEqual(t, said, 32+128*5+21, "what they have the client say is bounded")
 		}
 	}
+}
+
+// A Refuse that is lost comes again while Challenges are forged, too: the client gets the
+// true cookie again, although it has been told a thousand others since.
+// P-13.2.2, P-13.2.6.
+func TestLostRefusalComesAgainUnderAttack(t *testing.T) {
+	for _, perSecond := range []int{0, 12, 100} {
+		for _, rtt := range []time.Duration{20, 60, 200} {
+			w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, errors.New("banned") }})
+			c := w.join(home, knowing("ann"))
+			start := w.clock.Now()
+			losses := 3
+			w.lost = func(p packet) bool {
+				if kindOf(p.data) == "Refuse" && losses > 0 {
+					losses--
+					return true
+				}
+				return false
+			}
+			w.attacked(c, rtt*time.Millisecond, func(ms int, hello []byte) (forged [][]byte) {
+				for i := range (ms+1)*perSecond/1000 - ms*perSecond/1000 {
+					forged = append(forged, forgedChallenge(hello, 10*ms+i))
+				}
+				return forged
+			})
+			require.ErrorIs(t, c.Err(), endpoint.ErrRefused, "%d a second, RTT %d ms", perSecond, rtt)
+			require.Zero(t, losses)
+			require.Less(t, w.clock.Now().Sub(start), 1500*time.Millisecond)
+		}
+	}
+}
+
+// Who was refused gets no cookie that outlives the memory of it.
+// P-13.2.2.
+func TestCookieOfARefusedClientDiesBeforeItIsForgotten(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, errors.New("banned") }})
+	start := w.clock.Now()
+	w.clock.Advance(3 * time.Second)
+	c := w.join(home, knowing("ann"))
+	w.settle()
+	require.ErrorIs(t, c.Err(), endpoint.ErrRefused)
+	hellos := w.logged("Hello")
+	bare, shown := hellos[0], hellos[1]
+	answer := func(at time.Duration, hello packet) []string {
+		w.clock.Set(start.Add(at))
+		w.deliver(hello)
+		w.flush()
+		return kinds(w.take())
+	}
+	const slot = 10 * time.Second
+	require.Equal(t, []string{"Challenge"}, answer(slot-1, bare), "as good as the one it had: dead at 20 s, and it is remembered until 23 s")
+	require.Empty(t, answer(slot, bare), "good until 30 s")
+	require.Equal(t, []string{"Refuse"}, answer(slot, shown), "remembered until 30 s from now on")
+	require.Equal(t, []string{"Challenge"}, answer(slot+100*time.Millisecond, bare))
+	require.Equal(t, []string{"Challenge"}, answer(2*slot-1, bare))
+	require.Empty(t, answer(2*slot, bare))
+	require.Empty(t, answer(2*slot, shown), "its cookie is dead")
 }
 
 // A cookie that did not work is no obstacle to one that came later: after a burst of as

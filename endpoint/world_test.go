@@ -47,6 +47,7 @@ type world struct {
 	log     []packet // everything that was ever on the wire
 	events  []endpoint.Event
 	hold    bool // events are fetched by fetch alone
+	lost    func(packet) bool
 	onHeard func(*endpoint.Peer)
 	got     map[*endpoint.Peer][]string // events that the server's peers sent
 	heard   map[netip.AddrPort][]string // and those that a client got
