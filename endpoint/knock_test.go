@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
@@ -245,12 +246,12 @@ func TestCookiesHaveTheirTurns(t *testing.T) {
 	require.Equal(t, time.Nanosecond, at.Sub(k.clock.Now()))
 	k.clock.Advance(1)
 	require.Equal(t, []byte{1}, k.shows())
-	k.offer(3, 1)
-	require.Equal(t, []byte{3}, k.shows(), "250 ms ago, so at once; the other just now")
+	k.offer(2, 3, 1)
+	require.Equal(t, []byte{2, 3}, k.shows(), "250 ms ago, so at once; the other just now")
 	k.clock.Advance(100 * time.Millisecond)
 	k.offer(9)
 	require.Equal(t, []byte{9}, k.shows())
-	for _, want := range []byte{2, 1, 3, 9, 2, 1} {
+	for _, want := range []byte{1, 2, 3, 9, 1, 2} {
 		k.clock.Advance(250*time.Millisecond - 1)
 		require.Empty(t, k.shows())
 		k.clock.Advance(1)
@@ -271,12 +272,14 @@ func TestCookieShownTheLongestAgoGivesWay(t *testing.T) {
 	require.Equal(t, upTo(1, 29), k.shows())
 	k.clock.Advance(time.Second)
 	require.Equal(t, []byte{202}, k.shows(), "nobody has given way")
-	k.offer(30, 31)
-	require.Equal(t, []byte{30, 31}, k.shows())
-	for _, want := range []byte{1, 2} { // 203 has given way, and then 201
-		k.clock.Advance(250 * time.Millisecond)
-		require.Equal(t, []byte{want}, k.shows())
-	}
+	k.offer(30)
+	require.Equal(t, []byte{30}, k.shows())
+	k.clock.Advance(250 * time.Millisecond)
+	require.Equal(t, []byte{201}, k.shows(), "203 has given way")
+	k.offer(31)
+	require.Equal(t, []byte{31}, k.shows())
+	k.clock.Advance(250 * time.Millisecond)
+	require.Equal(t, []byte{2}, k.shows(), "1 has given way")
 
 	k = newKnocker(t, knowing("ann"))
 	k.offer(upTo(1, 32)...)
@@ -291,6 +294,8 @@ func TestCookiesShownAtOnceAreRationed(t *testing.T) {
 	k := newKnocker(t, knowing("ann"))
 	k.offer(upTo(1, 40)...)
 	require.Equal(t, upTo(1, 32), k.shows())
+	k.offer(41)
+	require.Empty(t, k.shows())
 	const interval = time.Second / 128
 	k.clock.Advance(interval - 1)
 	k.offer(50)
@@ -352,13 +357,14 @@ func TestClientWithoutAKeyTriesThoseThatItWasTold(t *testing.T) {
 		hello := w.take()[0]
 		w.deliver(hello)
 		w.flush()
-		challenges := [][]byte{w.take()[0].data}
+		own := w.take()[0].data
+		var challenges [][]byte
 		for n := range 2 { // other keys, the same cookie
-			d := bytes.Clone(challenges[0])
+			d := bytes.Clone(own)
 			copy(d[35:67], bytes.Repeat([]byte{byte(9 + n)}, 32))
-			challenges = slices.Insert(challenges, min(n, order), d)
+			challenges = append(challenges, d)
 		}
-		for _, d := range challenges {
+		for _, d := range slices.Insert(challenges, order, own) {
 			_, err := c.Receive(d)
 			require.NoError(t, err)
 		}
@@ -450,22 +456,70 @@ func TestReasonOfSilence(t *testing.T) {
 	}
 }
 
+// shortNonce is an AEAD that no session takes.
+type shortNonce struct{ cipher.AEAD }
+
+func (shortNonce) NonceSize() int { return 4 }
+
 // An AEAD that fails when its keys are there ends the client with its error.
 func TestClientEndsWhenItsAEADFails(t *testing.T) {
 	broken := errors.New("no such cipher")
-	calls := 0
-	w := newWorld(t, endpoint.ServerConfig{})
-	cfg := knowing("ann")
-	cfg.AEAD = func(key []byte) (cipher.AEAD, error) {
-		if calls++; calls > 1 {
-			return nil, broken
+	for _, want := range []error{broken, ackbits.ErrConfig} {
+		calls := 0
+		w := newWorld(t, endpoint.ServerConfig{})
+		cfg := knowing("ann")
+		cfg.AEAD = func(key []byte) (cipher.AEAD, error) {
+			block, err := aes.NewCipher(key)
+			require.NoError(t, err)
+			box, err := cipher.NewGCM(block)
+			switch calls++; {
+			case calls == 1:
+				return box, err
+			case want == broken:
+				return nil, broken
+			}
+			return shortNonce{box}, nil
 		}
-		block, err := aes.NewCipher(key)
-		require.NoError(t, err)
-		return cipher.NewGCM(block)
+		c := w.join(home, cfg)
+		w.settle()
+		require.ErrorIs(t, c.Err(), want)
+		require.Nil(t, c.Session())
 	}
-	c := w.join(home, cfg)
-	w.settle()
-	require.ErrorIs(t, c.Err(), broken)
-	require.Nil(t, c.Session())
+}
+
+// An Accept that opens and does not say how long its reply is begins nothing.
+// P-13.1.4.
+func TestAcceptSaysHowLongItsReplyIs(t *testing.T) {
+	own, ephemeral := count(32, 32), count(64, 32)
+	cfg := knowing("ann")
+	var clock ackbits.ManualClock
+	cfg.Clock, cfg.Rand = &clock, bytes.NewReader(own)
+	c, err := endpoint.NewClient(cfg)
+	require.NoError(t, err)
+	for d := range c.Due(make([]byte, 1200)) {
+		_, err := c.Receive(forgedChallenge(d, 1))
+		require.NoError(t, err)
+		break
+	}
+	client, server, fresh := public(t, own), serverKey.PublicKey().Bytes(), public(t, ephemeral)
+	secret := append(x25519(t, own, server), x25519(t, own, fresh)...)
+	said := sha256.Sum256([]byte("ann"))
+	key := hkdf(secret, nil, []byte("ackbits endpoint accept\x00\x01\x00"), client, server, fresh, said[:])
+	block, err := aes.NewCipher(key)
+	require.NoError(t, err)
+	box, err := cipher.NewGCM(block)
+	require.NoError(t, err)
+	accept := func(length byte, reply string) []byte {
+		head := append([]byte{0x0E, 3}, fresh...)
+		plain := append(make([]byte, 24), length, 0)
+		return box.Seal(bytes.Clone(head), make([]byte, 12), append(plain, reply...), head)
+	}
+	for _, length := range []byte{0, 3, 5} {
+		_, err := c.Receive(accept(length, "four"))
+		require.ErrorIs(t, err, ackbits.ErrPayload)
+		require.Nil(t, c.Session())
+	}
+	_, err = c.Receive(accept(4, "four"))
+	require.NoError(t, err)
+	require.Equal(t, "four", string(c.Reply()))
 }
