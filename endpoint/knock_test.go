@@ -163,8 +163,21 @@ func TestCookieOfARefusedClientDiesBeforeItIsForgotten(t *testing.T) {
 	require.Equal(t, []string{"Refuse"}, answer(slot, shown), "remembered until 30 s from now on")
 	require.Equal(t, []string{"Challenge"}, answer(slot+100*time.Millisecond, bare))
 	require.Equal(t, []string{"Challenge"}, answer(2*slot-1, bare))
+	before := w.server.Stats().Hushed
 	require.Empty(t, answer(2*slot, bare))
+	require.Equal(t, before+1, w.server.Stats().Hushed)
 	require.Empty(t, answer(2*slot, shown), "its cookie is dead")
+
+	w.clock.Set(start.Add(3*slot - 1))
+	w.join(elsewhere, knowing("bob"))
+	w.settle()
+	hellos = w.logged("Hello")
+	require.Empty(t, answer(3*slot, hellos[len(hellos)-2]), "remembered until just before 50 s")
+	w.clock.Set(start.Add(3 * slot))
+	w.join("203.0.113.67:1", knowing("cem"))
+	w.settle()
+	hellos = w.logged("Hello")
+	require.Equal(t, []string{"Challenge"}, answer(4*slot-1, hellos[len(hellos)-2]), "remembered until 50 s")
 }
 
 // A cookie that did not work is no obstacle to one that came later: after a burst of as
