@@ -270,6 +270,10 @@ func TestCookiesHaveTheirTurns(t *testing.T) {
 		k.clock.Advance(1)
 		require.Equal(t, []byte{want}, k.shows(), "the longest ago")
 	}
+	k.offer(3)
+	require.Equal(t, []byte{3}, k.shows())
+	k.clock.Advance(250 * time.Millisecond)
+	require.Equal(t, []byte{9}, k.shows(), "which it has not lost")
 }
 
 // Of more cookies than are kept the one that was shown the longest ago gives way; those
@@ -305,9 +309,9 @@ func TestCookieShownTheLongestAgoGivesWay(t *testing.T) {
 // P-13.2.1.
 func TestCookiesShownAtOnceAreRationed(t *testing.T) {
 	k := newKnocker(t, knowing("ann"))
-	k.offer(upTo(1, 40)...)
+	k.offer(upTo(1, 32)...)
 	require.Equal(t, upTo(1, 32), k.shows())
-	k.offer(41)
+	k.offer(upTo(33, 41)...)
 	require.Empty(t, k.shows())
 	const interval = time.Second / 128
 	k.clock.Advance(interval - 1)
@@ -357,6 +361,33 @@ func TestHellosStopWhenTheCallerDoes(t *testing.T) {
 		require.True(t, c.Session() != nil || c.Err() != nil)
 		require.Equal(t, 1, said)
 	}
+}
+
+// What is for a client that has joined is nothing to one that has not, and Due of a session
+// may be broken off, too.
+func TestProbeBeforeTheSessionIsNothing(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{})
+	c := w.join(home, knowing("ann"))
+	for _, kind := range []byte{5, 6} {
+		_, err := c.Receive(append([]byte{0x0E, kind}, make([]byte, 24)...)) // of token 0
+		require.NoError(t, err)
+	}
+	w.settle()
+	require.NotNil(t, c.Session())
+	require.NoError(t, c.Err())
+	require.Empty(t, w.logged("ProbeReply"))
+	for range 100 {
+		c.Session().Send(make([]byte, 1000))
+	}
+	said := 0
+	for range c.Due(w.buf[:]) {
+		said++
+		break
+	}
+	for range c.Due(w.buf[:]) {
+		said++
+	}
+	require.Equal(t, 100, said)
 }
 
 // A client that was not told the server's key keeps cookies of several, and is admitted by
