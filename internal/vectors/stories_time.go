@@ -117,7 +117,7 @@ func leaving(w *world) {
 	p.shutdown(time.Second)
 	p.due()
 	p.due()
-	p.hear(input, 1, 0, 5) // still taken in
+	p.hear(input, 1, 0, 5) // still accepted
 	p.flush()
 	p.hear(input, 1, 0, 6)
 	p.outcomes()
@@ -196,7 +196,7 @@ func leaving(w *world) {
 	gone.flush()
 }
 
-// outcomes is the fate of each datagram.
+// outcomes: what becomes of each datagram.
 func outcomes(w *world) {
 	p := w.enter("delivered, lost, acknowledged late", config(ackbits.Config{Outcomes: true, LossDelay: 200 * ms}))
 	for range 6 {

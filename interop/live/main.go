@@ -25,7 +25,7 @@
 // peer-left, have got everything, have nothing in flight, and end with 0.
 //
 // The events of the command are delivered here in order, so that it must keep to
-// the span of 256 ids, and no datagram of it may be refused.
+// the send window of 256 ids, and no datagram of it may be refused.
 package main
 
 import (
