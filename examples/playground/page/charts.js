@@ -3,7 +3,7 @@
 // took. A library for charts would be larger than all scripts of this page.
 
 const MINUTE = 60_000;
-const COLUMNS = ["at", "sentC", "sentS", "lostC", "lostS", "bytesC", "bytesS", "events", "handed", "copies", "p50", "p99", "rttC", "rttS"];
+const COLUMNS = ["at", "sentC", "sentS", "lostC", "lostS", "bytesC", "bytesS", "events", "delivered", "copies", "p50", "p99", "rttC", "rttS"];
 
 // samples holds the samples of each run: an object for each.
 const samples = [[], []];
