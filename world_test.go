@@ -35,8 +35,8 @@ type world struct {
 	sizes  modelSizes
 	events int // undelivered at most
 	list   int // events in a datagram at most
-	there  int // datagrams under way at most
-	back   int // acknowledgements under way at most
+	there  int // datagrams in flight at most
+	back   int // acknowledgements in flight at most
 	sealed bool
 
 	// What TestSmallWorldsNotice spoils.
@@ -76,7 +76,7 @@ type worldDatagram struct {
 	events                 uint16 // from the oldest undelivered on; older ones do not matter any more
 }
 
-// worldFlight is a datagram under way, or an acknowledgement.
+// worldFlight is a datagram in flight, or an acknowledgement.
 type worldFlight struct {
 	exists bool
 	number int8    // there: of the datagram; back: ack

@@ -64,7 +64,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Receive takes in a datagram that came from the server's address, which the
+// Receive handles a datagram that came from the server's address, which the
 // socket's layer checks, as a connected socket does. Of the session's it returns
 // what Session.Receive returns, under the same conditions; of the handshake
 // nothing. An error says why a datagram was dropped; once the client has ended,
@@ -82,7 +82,7 @@ func (c *Client) Receive(datagram []byte) (ackbits.Incoming, error) {
 	return c.session.Receive(datagram)
 }
 
-// handshake takes in a message of the handshake.
+// handshake handles a message of the handshake.
 func (c *Client) handshake(k kind, datagram []byte) error {
 	switch {
 	case k == kindReset && c.session != nil:

@@ -99,7 +99,7 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 	return g, nil
 }
 
-// Receive takes in a datagram that begins with the format of the handshake,
+// Receive handles a datagram that begins with the format of the handshake,
 // 0x0E, and drops every other. An answer, if it is not empty, is built in buf, for
 // which 640 bytes suffice, and goes back to from. An Admission, if it is not nil, is
 // a new peer: make its session before anything of it arrives.

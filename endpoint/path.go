@@ -106,7 +106,7 @@ func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 	return appendCode(dst, kindProbe, p.token, p.asked[:]), p.candidate, true
 }
 
-// Answer takes in a reply to a Probe, and reports whether the peer has moved by
+// Answer handles a reply to a Probe, and reports whether the peer has moved by
 // it: Addr is another then (P-13.4.1, P-13.4.3).
 func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
 	if k, _ := handshakeKind(datagram); k != kindProbeReply {

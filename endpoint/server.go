@@ -29,9 +29,9 @@ const strangers = 256
 //	}
 //	for to, datagram := range s.Due(outBuf) { conn.WriteToUDPAddrPort(datagram, to) }
 //
-// A burst that is handed in without a Due in between outruns the
-// acknowledgements, as with a session: call Due once 32 datagrams of one peer may
-// have come in. Due looks at every peer, some 10 ns each; where there are many,
+// Call Due at least once for every 32 datagrams of one peer: as with a session, a
+// header acknowledges the newest 33, and a longer burst would leave the rest
+// unacknowledged. Due looks at every peer, some 10 ns each; where there are many,
 // flush after a Receive the session that it was of alone, in.Peer.Session().Due, and
 // call Due once a tick.
 type Server struct {
@@ -64,7 +64,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}, nil
 }
 
-// Receive takes in a datagram. Of a session it returns whose it is and what
+// Receive handles a datagram. Of a session it returns whose it is and what
 // Session.Receive returns, under the same conditions; of the handshake nothing. An
 // error says why a datagram was dropped.
 func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error) {
@@ -90,7 +90,7 @@ func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error)
 	return s.receive(p, from, h.Sequence, datagram, now)
 }
 
-// receive takes in a datagram of a session.
+// receive handles a datagram of a session.
 func (s *Server) receive(p *Peer, from netip.AddrPort, sequence uint16, datagram []byte, now int64) (Incoming, error) {
 	in, err := p.session.Receive(datagram)
 	if Opened(err) {
@@ -109,7 +109,7 @@ func (s *Server) receive(p *Peer, from netip.AddrPort, sequence uint16, datagram
 	return Incoming{Peer: p, Incoming: in}, nil
 }
 
-// handshake takes in a message of the handshake.
+// handshake handles a message of the handshake.
 func (s *Server) handshake(k kind, from netip.AddrPort, datagram []byte, now int64) error {
 	switch k {
 	case kindHello:
@@ -160,7 +160,7 @@ func (s *Server) join(a *Admission) error {
 	return nil
 }
 
-// proved takes in the reply to a Probe.
+// proved handles the reply to a Probe.
 func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 	token, _, err := parseCode(datagram)
 	if err != nil {

@@ -476,12 +476,12 @@ func TestDueThatIsBrokenOffStarvesNobody(t *testing.T) {
 func TestSessionThatEndsBetweenTwoDuesLeaves(t *testing.T) {
 	w, c, peer := joined(t, endpoint.ServerConfig{})
 	peer.Session().Close()
-	farewells := 0
+	disconnects := 0
 	for d := range peer.Session().Due(w.buf[:]) {
-		farewells++
+		disconnects++
 		c.Receive(d)
 	}
-	require.Equal(t, 3, farewells)
+	require.Equal(t, 3, disconnects)
 	require.ErrorIs(t, c.Err(), ackbits.ErrPeerLeft)
 	require.ErrorIs(t, peer.Session().Err(), ackbits.ErrClosed)
 	at, ok := w.server.Deadline()

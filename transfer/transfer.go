@@ -158,7 +158,7 @@ func (t *Transfers) add(name []byte, source io.ReaderAt, size int64) (*Outgoing,
 	return o, nil
 }
 
-// Receive takes in the payload of a datagram of Config.Type. Call it in the
+// Receive handles the payload of a datagram of Config.Type. Call it in the
 // session's Accept and return what it returns, so that what could not be stored is
 // not acknowledged. It does not call the session and keeps no part of payload. With
 // ErrMessage the payload is none of this package and nothing has changed.
@@ -224,7 +224,7 @@ func (t *Transfers) heard(id uint16) bool {
 	return a == ackbits.Duplicate || a == ackbits.Stale
 }
 
-// offered takes in an offer. One that comes again is one (P-14.2.1).
+// offered handles an offer. One that comes again is one (P-14.2.1).
 func (t *Transfers) offered(offer *Offer) error {
 	if t.running(offer.ID) != nil || t.heard(offer.ID) {
 		return nil
@@ -263,7 +263,7 @@ func (t *Transfers) offered(offer *Offer) error {
 	return nil
 }
 
-// Outcome takes in what became of a datagram. Call it with every outcome of the
+// Outcome tells t what became of a datagram. Call it with every outcome of the
 // session; others' are ignored. An outcome that is missing counts as a loss: its chunk
 // is sent again, after two seconds at most, and the rate suffers. So fetch them before the
 // session's queue of 1,024 drops some (Stats.OutcomesDropped): at 100 Mbit/s it is full

@@ -27,7 +27,7 @@ func (w *word) sent(number, now, patience int64) {
 	w.tries++
 }
 
-// outcome takes in what became of a datagram.
+// outcome learns what became of a datagram.
 func (w *word) outcome(number int64, delivered bool, now int64) {
 	switch {
 	case w.kind == 0 || w.tries == 0 || w.number != number:

@@ -132,7 +132,7 @@ func (f *flow) Stream(n int) error {
 }
 
 // watch keeps time going while a write blocks, for room in a congestion window
-// or the right to another stream: the peer's answer may be under way. It closes
+// or the right to another stream: the peer's answer may be in flight. It closes
 // the pair when nothing arrives any more. The function it returns ends it.
 func (f *flow) watch(got *atomic.Int64) (stop func()) {
 	const every, limit = 20 * time.Millisecond, 10 * time.Second
