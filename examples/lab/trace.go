@@ -31,7 +31,8 @@ func (l *lab) tell(p policy, over link, with workload, q float64) (s story, ok b
 	var all []story
 	for _, seed := range l.seeds {
 		t := newTeller(traffic)
-		g := scenario.Game{Seed: seed, Config: p.cfg, Link: over.cfg, Traffic: traffic, Observe: t.observe}
+		g := over.game(seed, p.cfg, traffic)
+		g.Observe = t.observe
 		g.Play()
 		all = append(all, append(t.events[0], t.events[1]...)...)
 	}

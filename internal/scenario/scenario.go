@@ -120,11 +120,11 @@ func (g *Game) Play() Result {
 		})
 	}
 	for i, p := range []*peer{a, b} {
-		police := g.Police.bucket()
+		police := g.Police.Bucket()
 		p.now = pair.Now
 		p.send = func(datagram []byte) {
 			p.account(datagram)
-			if police.passes(pair.Now(), len(datagram)+udpIP) {
+			if police.Passes(pair.Now(), len(datagram)+udpIP) {
 				pair.Send(simnet.Direction(i), datagram)
 			}
 		}
