@@ -313,7 +313,7 @@ func (s *scene) key() string {
 	case c.session != nil:
 		fmt.Fprint(&b, " joined ", s.session, s.lives())
 	default:
-		now := c.time.now + int64(s.clock.Now().Sub(c.time.last))
+		now := c.time.Now + int64(s.clock.Now().Sub(c.time.Last))
 		dead := map[string]bool{}
 		for i, o := range c.knocks.offers {
 			made := s.cookies[o.cookie]
@@ -336,9 +336,9 @@ func (s *scene) key() string {
 		if m.standing.live() {
 			age = s.slot - s.heardAt[m.token]
 		} else {
-			age = max(0, m.until-s.server.gate.time.now) / int64(cookieSlot)
+			age = max(0, m.until-s.server.gate.time.Now) / int64(cookieSlot)
 		}
-		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age, m.quietUntil > s.server.gate.time.now))
+		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age, m.quietUntil > s.server.gate.time.Now))
 	}
 	slices.Sort(known)
 	var wire []string

@@ -68,7 +68,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // Session.Receive returns, under the same conditions; of the handshake nothing. An
 // error says why a datagram was dropped.
 func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error) {
-	now := s.gate.time.read()
+	now := s.gate.time.Read()
 	from = unmap(from)
 	if k, ok := handshakeKind(datagram); ok {
 		return Incoming{}, s.handshake(k, from, datagram, now)
@@ -149,7 +149,7 @@ func (s *Server) join(a *Admission) error {
 	session, err := ackbits.NewSession(a.Config)
 	if err != nil { // an AEAD that depends on its key
 		s.gate.stats.Failed++
-		s.gate.memory.end(p.token, s.gate.time.now)
+		s.gate.memory.end(p.token, s.gate.time.Now)
 		s.gate.seats--
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 // The loop must not call Receive.
 func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
 	return func(yield func(netip.AddrPort, []byte) bool) {
-		s.gate.time.read()
+		s.gate.time.Read()
 		for _, waiting := range []*answers{&s.replies, &s.others} {
 			for to, datagram, ok := waiting.pop(buf); ok; to, datagram, ok = waiting.pop(buf) {
 				if !yield(to, datagram) {
@@ -241,7 +241,7 @@ func (s *Server) duePeer(p *Peer, buf []byte, yield func(netip.AddrPort, []byte)
 // while nobody is joined and no answer waits. It looks at every peer.
 func (s *Server) Deadline() (t time.Time, ok bool) {
 	if s.replies.n > 0 || s.others.n > 0 {
-		return s.gate.time.last, true
+		return s.gate.time.Last, true
 	}
 	for _, p := range s.peers {
 		if p.gone {
@@ -249,7 +249,7 @@ func (s *Server) Deadline() (t time.Time, ok bool) {
 		}
 		at, lives := p.session.Deadline()
 		if p.path.due || !lives {
-			return s.gate.time.last, true
+			return s.gate.time.Last, true
 		}
 		if !ok || at.Before(t) {
 			t, ok = at, true

@@ -532,7 +532,7 @@ func TestPackageImportsOnlyWhatItMay(t *testing.T) {
 	allowed := []string{
 		"bytes", "container/list", "crypto/aes", "crypto/cipher", "crypto/ecdh", "crypto/hkdf", "crypto/hmac", "crypto/rand",
 		"crypto/sha256", "crypto/subtle", "encoding/binary", "errors", "fmt", "hash", "io", "iter", "net/netip", "slices",
-		"strings", "time", "unicode", "unicode/utf8", "github.com/ackbits/ackbits",
+		"strings", "time", "unicode", "unicode/utf8", "github.com/ackbits/ackbits", "github.com/ackbits/ackbits/internal/timeline",
 	}
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)

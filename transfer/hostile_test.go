@@ -364,9 +364,9 @@ func TestAnEndThatSlept(t *testing.T) {
 		o := sendFile(t, g.b, content(1, 1<<20))
 		g.pair.Run(2 * time.Second)
 		if receiver {
-			g.a.transfers.time.now += int64(time.Hour)
+			g.a.transfers.time.Now += int64(time.Hour)
 		} else {
-			g.b.transfers.time.now += int64(time.Hour)
+			g.b.transfers.time.Now += int64(time.Hour)
 		}
 		require.True(t, g.run(20*time.Second, o))
 		require.Equal(t, io.EOF, o.Err())

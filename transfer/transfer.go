@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/timeline"
 )
 
 // Config says how Transfers works.
@@ -62,7 +63,7 @@ const (
 type Transfers struct {
 	session *ackbits.Session
 	cfg     Config
-	time    timeline
+	time    timeline.Timeline
 
 	outgoing []*Outgoing
 	incoming []*Incoming
@@ -109,7 +110,7 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 		return nil, configError("the session's datagrams are too small for 512 bytes of a file")
 	}
 	t := &Transfers{session: s, cfg: cfg, number: -1, payload: make([]byte, 0, ackbits.MaxDatagramSize)}
-	t.time.start(cfg.Clock)
+	t.time.Start(cfg.Clock)
 	t.rate.init(int64(cfg.MaxRate), int64(cfg.PollInterval))
 	return t, nil
 }
@@ -167,7 +168,7 @@ func (t *Transfers) Receive(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	now := t.time.read()
+	now := t.time.Read()
 	switch m.kind {
 	case kindOffer:
 		return t.offered(&m.offer)
@@ -273,7 +274,7 @@ func (t *Transfers) Outcome(o ackbits.Outcome) {
 		return
 	}
 	t.outcomes, t.answers = true, 0
-	now := t.time.read()
+	now := t.time.Read()
 	number := t.number - int64(uint16(t.number)-o.Sequence)
 	if c := t.flight.byNumber(number); c != nil {
 		t.flight.outcome(c, o, now)

@@ -40,7 +40,7 @@ func (w *word) outcome(number int64, delivered bool, now int64) {
 
 // say has a message sent.
 func (x *transfer) say(k kind, body []byte) {
-	x.word = word{kind: k, body: body, at: x.t.time.now}
+	x.word = word{kind: k, body: body, at: x.t.time.Now}
 }
 
 // appendWord appends the message.
