@@ -557,5 +557,5 @@ func TestPackageImportsOnlyWhatItMay(t *testing.T) {
 			return true
 		})
 	}
-	require.Equal(t, 1, clocks)
+	require.Zero(t, clocks, "internal/timeline alone reads clocks")
 }
