@@ -292,7 +292,10 @@ func eventsOut(w *world) {
 	p.flush() // 0 and 3, by one datagram
 	p.hear(beat, 3, 0)
 	p.flush()
+}
 
+// eventSizes: what is too large, and what goes into one datagram.
+func eventSizes(w *world) {
 	size := w.enter("sizes: the largest event, one too large, an empty one, a full list, a full datagram", config(ackbits.Config{Backlog: 100}))
 	size.send(filled(1177, 1))
 	size.send(filled(1178, 1))
@@ -308,7 +311,10 @@ func eventsOut(w *world) {
 	size.send(filled(600, 3)) // does not fit, and holds up the next
 	size.send(filled(5, 4))
 	size.flush()
+}
 
+// sendWindow: how far an event may be from the oldest, and the limits of other forms.
+func sendWindow(w *world) {
 	window := w.enter("the send window: a straggler holds up 256", config(ackbits.Config{Backlog: 2}))
 	window.sends(1, []byte{0})
 	window.flush()
