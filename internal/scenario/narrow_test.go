@@ -61,7 +61,7 @@ func (r row) measure(seed uint64) (figures, Result) {
 	var f figures
 	events := append(result.Events[0].Between(from, to), result.Events[1].Between(from, to)...)
 	states := append(result.States[0].Between(from, to), result.States[1].Between(from, to)...)
-	if g.Traffic.Once > 0 { // of the client's alone, while they are under way
+	if g.Traffic.Once > 0 { // of the client's alone, while they are in flight
 		events = result.Events[0]
 		if done := events.Done(); done > 0 {
 			f.took = done - events[0].At

@@ -273,8 +273,8 @@ func session(port uint16, a, b ackbits.Config, seed uint64) (frames []frame) {
 	var clock ackbits.ManualClock
 	a.Clock, b.Clock, a.Token, b.Token = &clock, &clock, token, token
 	peers := [2]*ackbits.Session{must(ackbits.NewSession(a)), must(ackbits.NewSession(b))}
-	weather := simnet.Config{Delay: 20 * time.Millisecond, Jitter: 12 * time.Millisecond, Loss: 0.15, Duplicate: 0.05}
-	links := [2]*simnet.Link{simnet.NewLink(seed, weather), simnet.NewLink(seed+1, weather)}
+	network := simnet.Config{Delay: 20 * time.Millisecond, Jitter: 12 * time.Millisecond, Loss: 0.15, Duplicate: 0.05}
+	links := [2]*simnet.Link{simnet.NewLink(seed, network), simnet.NewLink(seed+1, network)}
 	var now time.Duration
 	note := func(back bool, data []byte) {
 		frames = append(frames, frame{at: now, back: back, port: port, data: bytes.Clone(data)})
