@@ -15,6 +15,7 @@ type options struct {
 	files, tests          string
 	sample, workers, keep int
 	known                 bool
+	within                time.Duration
 }
 
 // run tries the mutants of a package and fails if too many survive, or if an
@@ -180,7 +181,8 @@ func (t *trial) feeling(m mutant) (tests []*test) {
 // notice runs tests against a mutant until one of them fails: first those that take
 // a tenth of a second together, then those of half a second, and so on.
 func (t *trial) notice(m mutant, tests []*test) bool {
-	for slice := time.Second / 10; len(tests) > 0; slice *= 5 {
+	var all time.Duration
+	for slice := time.Second / 10; len(tests) > 0 && (t.within == 0 || all < t.within); slice *= 5 {
 		n, took := 0, time.Duration(0)
 		for n < len(tests) && (n == 0 || tests[n].suite == tests[0].suite && took+tests[n].took <= slice) {
 			took += tests[n].took
@@ -191,7 +193,7 @@ func (t *trial) notice(m mutant, tests []*test) bool {
 			t.remember(killer(out))
 			return true
 		}
-		tests = tests[n:]
+		tests, all = tests[n:], all+took
 	}
 	return false
 }
