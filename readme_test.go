@@ -105,6 +105,37 @@ func TestReadmeNamesTheCommands(t *testing.T) {
 	}
 }
 
+// README, changelog and the rules of releasing say the same of versions and modules.
+func TestDocumentsAgreeOnVersions(t *testing.T) {
+	heading := regexp.MustCompile(`(?m)^## (v\d+\.\d+\.\d+), (unreleased|\d{4}-\d\d-\d\d)$`)
+	newest := heading.FindStringSubmatch(read(t, "CHANGELOG.md"))
+	if newest == nil {
+		t.Fatal("CHANGELOG.md begins with no version")
+	}
+	label := "[" + newest[1]
+	if newest[2] == "unreleased" {
+		label += ", unreleased"
+	}
+	if !strings.Contains(read(t, "README.md"), label+"](CHANGELOG.md)") {
+		t.Errorf("README.md does not say %s](CHANGELOG.md)", label)
+	}
+	rules := read(t, "CONTRIBUTING.md")
+	for _, name := range walk(t) {
+		dir, file := path.Split(filepath.ToSlash(name))
+		if dir == "" || file != "go.mod" {
+			continue
+		}
+		dir = path.Clean(dir)
+		if !strings.Contains(rules, "`"+dir+"`") {
+			t.Errorf("CONTRIBUTING.md does not name the module in %s", dir)
+		}
+		root := "replace " + modulePath + " => " + strings.Repeat("/..", 1+strings.Count(dir, "/"))[1:] + "\n"
+		if !strings.Contains(read(t, name), root) {
+			t.Errorf("%s does not say %s", name, root)
+		}
+	}
+}
+
 func TestDocumentsLinkToFiles(t *testing.T) {
 	for _, name := range documents(t) {
 		for _, target := range relativeLinks(read(t, name)) {

@@ -38,8 +38,8 @@ type Sample struct {
 	At                     time.Duration
 	Datagrams, Lost, Bytes [2]int // by sender
 	Events, Handed, Copies int
-	P50, P99               time.Duration // of events handed over since the sample before; never, if there were none
-	RTT                    [2]time.Duration
+	P50, P99               time.Duration    // of events handed over since the sample before; never, if there were none
+	RTT, MinRTT, Queue     [2]time.Duration // as each side's Stats have them; MinRTT is 0 before the first sample
 }
 
 // sampleEvery is the grain of the charts. Finer ones show noise: at 20 events a
@@ -53,7 +53,8 @@ func (r *Run) sample() {
 	s := Sample{At: r.Now(), Datagrams: r.datagrams, Lost: r.lost, Bytes: r.bytes,
 		Events: r.sent[0] + r.sent[1], Handed: r.handed[0] + r.handed[1], Copies: r.copies, P50: never, P99: never}
 	for side := Client; side <= Server; side++ {
-		s.RTT[side] = r.peers[side].RTT()
+		stats := r.peers[side].Stats()
+		s.RTT[side], s.MinRTT[side], s.Queue[side] = stats.RTT, stats.MinRTT, stats.QueueDelay
 	}
 	if n := len(r.recent); n > 0 {
 		slices.Sort(r.recent)
@@ -187,6 +188,8 @@ func (r *Run) Figures() []Figure {
 		{"p999", "p99.9", Milliseconds(r.latencies.quantile(999))},
 		{"max", "longest", Milliseconds(r.longest())},
 		{"rtt", "Smoothed RTT, client, server", Milliseconds(client.RTT) + ", " + Milliseconds(server.RTT)},
+		{"minrtt", "shortest lately", Milliseconds(client.MinRTT) + ", " + Milliseconds(server.MinRTT)},
+		{"queuedelay", "of it in a queue", Milliseconds(client.QueueDelay) + ", " + Milliseconds(server.QueueDelay)},
 		{"outrun", "Acknowledgements outrun", two([2]int{int(client.AcksOutrun), int(server.AcksOutrun)})},
 		{"fates", "known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
 		{"state", "Sessions", r.state(Client) + ", " + r.state(Server)},

@@ -184,6 +184,19 @@ func TestLatenciesAreTheEvents(t *testing.T) {
 	require.Len(t, samples, 41)
 }
 
+// When a link turns narrow, the samples tell the queue from the round trip without it.
+func TestSamplesTellTheQueueFromTheRoundTrip(t *testing.T) {
+	r := newRun(t, "rtt=60&rate=90&queue=11&do=8:rate-40")
+	r.Advance(14 * time.Second)
+	for _, s := range r.Samples()[4:] {
+		require.InDelta(t, 90, milliseconds(s.MinRTT[Client]), 10, "60 and two datagrams' time")
+		require.Equal(t, s.At > 8500*time.Millisecond, s.Queue[Client] > 20*time.Millisecond, s.At)
+		require.InDelta(t, milliseconds(s.RTT[Client]), milliseconds(s.MinRTT[Client]+s.Queue[Client]), 30)
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
 // Outages come when they are said to, long after the first ones and after a change.
 func TestOutages(t *testing.T) {
 	r := newRun(t, "outage=300&outages=1000&do=40.25:outages-2000,40.25:outage-500&cevents=0&sevents=0")

@@ -386,7 +386,8 @@ func (b *Board) Samples(i int, after time.Duration) []byte {
 		}
 		rows = append(rows, []float64{ms(s.At),
 			float64(s.Datagrams[0]), float64(s.Datagrams[1]), float64(s.Lost[0]), float64(s.Lost[1]), float64(s.Bytes[0]), float64(s.Bytes[1]),
-			float64(s.Events), float64(s.Handed), float64(s.Copies), ms(s.P50), ms(s.P99), ms(s.RTT[0]), ms(s.RTT[1])})
+			float64(s.Events), float64(s.Handed), float64(s.Copies), ms(s.P50), ms(s.P99), ms(s.RTT[0]), ms(s.RTT[1]),
+			ms(s.MinRTT[0]), ms(s.MinRTT[1]), ms(s.Queue[0]), ms(s.Queue[1])})
 	}
 	return encode(rows)
 }
