@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// When the server leaves, events on the way to and from players get this long.
-	farewellMin = 300 * time.Millisecond // for theirs, of which we do not know
-	farewellMax = 2 * time.Second        // for ours
+	// When the server leaves, it waits for events in flight: so long at least for
+	// those of players, of which we do not know, and so long at most for ours.
+	drainMin = 300 * time.Millisecond
+	drainMax = 2 * time.Second
 
 	// kickPatience is how long a kicked player may take to acknowledge the reason.
 	kickPatience = time.Second
@@ -57,7 +58,7 @@ type shard struct {
 
 func newShard(s *Server) *shard {
 	sh := &shard{server: s, mail: newMailbox(), spare: new(batch), out: newOutbox(s.socket, &s.counters)}
-	sh.clock.Set(time.Now())
+	sh.clock.Set(s.clock.Now())
 	sh.sum.Store(new(Sum))
 	return sh
 }
@@ -85,8 +86,8 @@ func (sh *shard) run(stop <-chan struct{}) {
 			}
 		case <-stop:
 			stop = nil
-			deadline = time.Now().Add(farewellMax)
-			sh.announce(deadline.Add(-farewellMax))
+			deadline = time.Now().Add(drainMax)
+			sh.announce(deadline.Add(-drainMax))
 		}
 	}
 }
@@ -122,7 +123,7 @@ func (sh *shard) forgive(pause time.Duration) {
 // would overrun the ack window.
 func (sh *shard) receive() {
 	b := sh.mail.take(sh.spare)
-	sh.clock.Set(time.Now())
+	sh.clock.Set(sh.server.clock.Now())
 	now := sh.clock.Now()
 	bytes := b.bytes
 	for i := range b.items {
@@ -191,8 +192,8 @@ func (sh *shard) join(p *peer, now time.Time) {
 	sh.server.log.Debug("joined", "name", p.name, "addr", p.path.Addr(), "slot", p.slot)
 }
 
-// step is one tick. The game moves on in each; datagrams go out in every third,
-// snapshots first, because events that find no snapshot to ride in would need
+// step is one tick. The game moves on in each, and so does the map on its way to who
+// has just joined; other datagrams go out in every third, snapshots first, because events that find no snapshot to ride in would need
 // datagrams of their own: half as many again, to save 17 ms on average.
 func (sh *shard) step() {
 	sh.tick++
@@ -203,6 +204,11 @@ func (sh *shard) step() {
 			r.step(now)
 			if sends {
 				r.snapshot(sh.out, now)
+			}
+			for _, p := range r.seats {
+				if p != nil {
+					r.feed(p, sh.out, now)
+				}
 			}
 		}
 		if sends {
@@ -305,7 +311,7 @@ func (sh *shard) saidAll(now, deadline time.Time) bool {
 	if now.After(deadline) {
 		return true
 	}
-	if now.Before(deadline.Add(farewellMin - farewellMax)) {
+	if now.Before(deadline.Add(drainMin - drainMax)) {
 		return false
 	}
 	for _, r := range sh.rooms {
