@@ -27,6 +27,7 @@ type bot struct {
 	worker *worker
 	conn   *link.Conn
 	client *client.Client
+	level  *client.Level   // nil: it plays without the map
 	diary  *ledger.Session // of the present session; nil before it begins
 	rng    *rand.Rand
 
@@ -54,6 +55,7 @@ type End struct {
 func (b *bot) join() {
 	b.client = client.New(client.Config{
 		Name:      b.name,
+		Level:     b.level,
 		ServerKey: b.worker.swarm.cfg.ServerKey,
 		AEAD:      b.worker.swarm.cfg.AEAD,
 		Clock:     &b.worker.clock,
@@ -77,7 +79,7 @@ func (b *bot) got(id uint16, event []byte, e proto.Event) {
 	}
 }
 
-// poll does all that is to be done now: take in what has arrived, play, send.
+// poll does all that is to be done now: receive what has arrived, play, send.
 func (b *bot) poll(now time.Time) {
 	if b.done || now.Before(b.frozenUntil) {
 		return
