@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"time"
 
@@ -17,6 +18,17 @@ import (
 // line has to spare; this is for the server's line, on which many may load at once. Less
 // makes players wait, more lets a crowd that joins take the line from who plays.
 const mapRate = 384 << 10
+
+// mapPace is how often a shard looks after the maps on their way. What goes at once has
+// to be short: on a line of 2 Mbit/s the chunks of 4 ms hold up a snapshot for 4 ms,
+// those of a tick for 17, and a queue that they make is found out about as late. Less
+// wakes the shard more often.
+const mapPace = 4 * time.Millisecond
+
+// mapPatience is how long the map may make no progress: then the player is kicked. Less
+// kicks who has a bad half minute, which ends most sessions anyway; more lets who
+// acknowledges nothing have the server remember more chunks.
+const mapPatience = 30 * time.Second
 
 // level is the map of a server. All players are sent the same bytes, which are hashed
 // once; nobody writes to them.
@@ -35,7 +47,8 @@ func newLevel(seed uint64) *level {
 type loading struct {
 	files *transfer.Transfers // nil once the player has the map, or wants none
 	out   *transfer.Outgoing
-	done  int64 // bytes that the player had when it was last looked at
+	done  int64     // bytes that the player has
+	since time.Time // when it got the latest of them
 }
 
 // begin offers the map to a player whose session has just begun.
@@ -43,10 +56,11 @@ func (l *loading) begin(s *ackbits.Session, clock ackbits.Clock, m *level) (err 
 	l.files, err = transfer.New(s, transfer.Config{
 		Type:         proto.TypeMap,
 		Clock:        clock,
-		PollInterval: time.Second / game.TickRate,
+		PollInterval: mapPace,
 		MaxRate:      mapRate,
 	})
 	if err == nil {
+		l.since = clock.Now()
 		l.out, err = l.files.SendDigest([]byte(proto.MapName), bytes.NewReader(m.Bytes()), int64(game.MapSize), m.digest)
 	}
 	return err
@@ -61,21 +75,35 @@ func (l *loading) receive(payload []byte) error {
 	return l.files.Receive(payload)
 }
 
-// progressed reports whether the player has more of the map than when it was last
-// asked.
-func (l *loading) progressed() bool {
+// progressed reports whether the player has more of the map than before.
+func (l *loading) progressed(now time.Time) bool {
 	before := l.done
-	l.done, _ = l.out.Progress()
-	return l.done > before
+	if l.done, _ = l.out.Progress(); l.done == before {
+		return false
+	}
+	l.since = now
+	return true
 }
 
-// feed sends the player what may go now of the map. As soon as the player has said
+// feed sends what may go now of the map to who loads it.
+func (sh *shard) feed() {
+	now := sh.clock.Now()
+	sh.loads = false
+	for _, r := range sh.rooms {
+		for _, p := range r.seats {
+			if p != nil && p.loading.files != nil && !sh.ending {
+				r.feed(p, sh.out, now)
+				sh.loads = true
+			}
+		}
+	}
+	sh.out.flush()
+}
+
+// feed sends a player what may go now of the map. As soon as the player has said
 // that it has all of it, and that its digest is right, it plays.
 func (r *room) feed(p *peer, out *outbox, now time.Time) {
 	l := &p.loading
-	if l.files == nil {
-		return
-	}
 	p.readOutcomes()
 	if now.Sub(p.heardAt) <= silent {
 		for datagram := range l.files.Due(r.datagram[:0]) {
@@ -84,8 +112,10 @@ func (r *room) feed(p *peer, out *outbox, now time.Time) {
 	}
 	switch err := l.out.Err(); {
 	case err == nil:
-		if l.progressed() {
+		if l.progressed(now) {
 			p.activeAt = now // who loads is not idle
+		} else if now.Sub(l.since) > mapPatience {
+			r.kick(p, now, fmt.Sprintf("nothing of the map reached you for %v", mapPatience))
 		}
 	case err == io.EOF:
 		if !p.plays {
@@ -95,7 +125,6 @@ func (r *room) feed(p *peer, out *outbox, now time.Time) {
 			*l = loading{} // a player takes no memory for it any more
 		}
 	case p.session.Err() == nil:
-		*l = loading{}
 		r.kick(p, now, proto.Clip("you did not get the map: "+err.Error(), proto.MaxText))
 	}
 }

@@ -52,6 +52,7 @@ type shard struct {
 	ticked time.Time     // when the latest tick was
 	woke   time.Time     // from a pause, while what the kernel holds was not read; else zero
 	ending bool          // nothing new is said any more
+	loads  bool          // the map is on its way to somebody
 	totals ackbits.Stats // of the sessions that have ended
 	sum    atomic.Pointer[Sum]
 }
@@ -67,8 +68,17 @@ func newShard(s *Server) *shard {
 func (sh *shard) run(stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second / game.TickRate)
 	defer ticker.Stop()
+	pace := time.NewTicker(mapPace)
+	defer pace.Stop()
 	var deadline time.Time
-	for {
+	for paced := true; ; {
+		if paced != sh.loads { // nobody wakes for maps while nobody loads one
+			if paced = sh.loads; paced {
+				pace.Reset(mapPace)
+			} else {
+				pace.Stop()
+			}
+		}
 		select {
 		case <-sh.mail.wake:
 			sh.receive()
@@ -83,6 +93,11 @@ func (sh *shard) run(stop <-chan struct{}) {
 			if sh.ending && sh.saidAll(start, deadline) {
 				sh.close()
 				return
+			}
+		case <-pace.C:
+			if sh.woke.IsZero() {
+				sh.clock.Set(time.Now())
+				sh.feed()
 			}
 		case <-stop:
 			stop = nil
@@ -107,12 +122,14 @@ func (sh *shard) awake(now time.Time) bool {
 	return sh.woke.IsZero()
 }
 
-// forgive leaves a pause of ours out of the time that players were idle.
+// forgive leaves a pause of ours out of the time that players were idle, or waited for
+// the map.
 func (sh *shard) forgive(pause time.Duration) {
 	for _, r := range sh.rooms {
 		for _, p := range r.seats {
 			if p != nil {
 				p.activeAt = p.activeAt.Add(pause)
+				p.loading.since = p.loading.since.Add(pause)
 			}
 		}
 	}
@@ -188,12 +205,13 @@ func (sh *shard) join(p *peer, now time.Time) {
 		panic(err) // the configuration is ours
 	}
 	sh.peers++
+	sh.loads = sh.loads || p.wants
 	p.room.join(p, now)
 	sh.server.log.Debug("joined", "name", p.name, "addr", p.path.Addr(), "slot", p.slot)
 }
 
-// step is one tick. The game moves on in each, and so does the map on its way to who
-// has just joined; other datagrams go out in every third, snapshots first, because events that find no snapshot to ride in would need
+// step is one tick. The game moves on in each; datagrams go out in every third,
+// snapshots first, because events that find no snapshot to ride in would need
 // datagrams of their own: half as many again, to save 17 ms on average.
 func (sh *shard) step() {
 	sh.tick++
@@ -204,11 +222,6 @@ func (sh *shard) step() {
 			r.step(now)
 			if sends {
 				r.snapshot(sh.out, now)
-			}
-			for _, p := range r.seats {
-				if p != nil {
-					r.feed(p, sh.out, now)
-				}
 			}
 		}
 		if sends {
