@@ -61,7 +61,7 @@ func (p *player) Refused() bool { return p.conn.Refused() }
 // Level returns the map, as far as it has arrived.
 func (p *player) Level() *client.Level { return &p.level }
 
-// Poll takes in what has arrived, and sends the buttons and what is due.
+// Poll receives what has arrived, and sends the buttons and what is due.
 func (p *player) Poll(held game.Buttons) {
 	if !p.polled.IsZero() && time.Since(p.polled) > link.Pause {
 		link.AfterPause()

@@ -71,7 +71,7 @@ func (l *Level) Arriving() *game.Map {
 
 // accept decides on what a server offers: one map, of the size that maps have.
 func (l *Level) accept(o transfer.Offer) (transfer.Sink, error) {
-	if string(o.Name) != proto.MapName || o.Size != int64(game.MapSize) {
+	if string(o.Name) != proto.MapName || o.Size != game.MapSize {
 		return nil, fmt.Errorf("I take a map of %d bytes", game.MapSize)
 	}
 	if l.bytes == nil || o.Digest != l.offer.Digest {

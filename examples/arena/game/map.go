@@ -15,7 +15,7 @@ const (
 	// byte for each tile, row by row.
 	MapSize = mapHead + Columns*Rows
 
-	mapHead = len(mapMark) + 2 + 2
+	mapHead = 4 + 2 + 2
 	mapMark = "MAP1"
 )
 

@@ -61,7 +61,7 @@ func (l *loading) begin(s *ackbits.Session, clock ackbits.Clock, m *level) (err 
 	})
 	if err == nil {
 		l.since = clock.Now()
-		l.out, err = l.files.SendDigest([]byte(proto.MapName), bytes.NewReader(m.Bytes()), int64(game.MapSize), m.digest)
+		l.out, err = l.files.SendDigest([]byte(proto.MapName), bytes.NewReader(m.Bytes()), game.MapSize, m.digest)
 	}
 	return err
 }

@@ -316,7 +316,7 @@ func heap() int64 {
 
 // mapMemory is what the server may remember of the map's way to one player; README
 // says so.
-const mapMemory = 64 << 10
+const mapMemory = 16 << 10
 
 // A room of players that take the offer of the map and acknowledge nothing of it costs
 // the server a bounded memory for each and little traffic, and they do not keep
