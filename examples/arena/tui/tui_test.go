@@ -223,6 +223,11 @@ func TestLoading(t *testing.T) {
 	server.load(game.MapSize / 4)
 	quarter := look()
 	require.Regexp(t, `2\d% +the map: 3\d of 128 KiB · you watch until it is here`, quarter)
+	table.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	for line := range strings.SplitSeq(look(), "\n") {
+		require.LessOrEqual(t, lipgloss.Width(line), 80, "%q", line)
+	}
+	table.send(tea.WindowSizeMsg{Width: 200, Height: 60})
 	server.load(game.MapSize * 9 / 10)
 	most := look()
 	require.Greater(t, strings.Count(most, "~"), strings.Count(quarter, "~"))
