@@ -28,6 +28,7 @@ type bot struct {
 	conn   *link.Conn
 	client *client.Client
 	level  *client.Level   // nil: it plays without the map
+	mapped bool            // the map of the present session is there
 	diary  *ledger.Session // of the present session; nil before it begins
 	rng    *rand.Rand
 
@@ -63,6 +64,7 @@ func (b *bot) join() {
 		Opened: func(token uint64) {
 			b.sessions++
 			b.opened = b.worker.clock.Now()
+			b.mapped = b.level == nil || b.level.Map() != nil
 			b.diary = &ledger.Session{Token: token, Ordered: true}
 		},
 		Sent: func(event []byte) { b.diary.NoteSent(event) },
@@ -98,6 +100,10 @@ func (b *bot) poll(now time.Time) {
 			b.nextTick = now // it has slept: do not catch up
 		}
 		b.play(now)
+	}
+	if b.client.Playing() && !b.mapped && b.level.Map() != nil {
+		b.mapped = true
+		b.worker.maps.Add(now.Sub(b.opened))
 	}
 	b.conn.Flush(now)
 	if err := b.client.Over(); err != nil {

@@ -57,6 +57,7 @@ type worker struct {
 	err   error
 
 	events      latency.Histogram // from the server's stamp to delivery
+	maps        latency.Histogram // from the beginning of a session until the map was there
 	datagramsIn uint64
 }
 

@@ -92,7 +92,7 @@ func (c *Client) begin() {
 	})
 }
 
-// Receive takes in a datagram that came from the server's address. Anything else
+// Receive processes a datagram that came from the server's address. Anything else
 // that a socket may receive is dropped here too. It overwrites the datagram, which
 // must not change otherwise until Receive returns.
 func (c *Client) Receive(datagram []byte) {

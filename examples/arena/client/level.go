@@ -132,7 +132,7 @@ func (f *fetching) accept(o transfer.Offer) (transfer.Sink, error) {
 	return f.level.accept(o)
 }
 
-// receive takes in a datagram of the map. What comes after its end is a repetition.
+// receive processes a datagram of the map. What comes after its end is a repetition.
 func (f *fetching) receive(payload []byte) error {
 	switch {
 	case f.files != nil:

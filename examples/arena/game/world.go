@@ -100,8 +100,8 @@ func (w *World) move(slot int) {
 // Who comes to life does so near somebody who lives, or else near the middle: so far
 // away at most, in units.
 const (
-	spawnX = 40 * Cell
-	spawnY = 14 * Cell
+	spawnX = 24 * Cell
+	spawnY = 10 * Cell
 )
 
 // nearby is how often a place nearby is tried before any place does.

@@ -66,7 +66,7 @@ func (l *loading) begin(s *ackbits.Session, clock ackbits.Clock, m *level) (err 
 	return err
 }
 
-// receive takes in what a player says of the map. What comes once it has it is a
+// receive processes what a player says of the map. What comes once it has it is a
 // repetition.
 func (l *loading) receive(payload []byte) error {
 	if l.files == nil {
@@ -119,6 +119,7 @@ func (r *room) feed(p *peer, out *outbox, now time.Time) {
 		}
 	case err == io.EOF:
 		if !p.plays {
+			r.shard.server.counters.Maps.Add(1)
 			r.enter(p)
 		}
 		if l.files.Idle() {

@@ -69,7 +69,7 @@ type peer struct {
 	path       endpoint.Path
 	probing    netip.Addr // our address that the candidate of path was heard at
 	confirmed  bool       // a datagram of the session opened
-	unanswered int        // datagrams taken in since the latest flush
+	unanswered int        // datagrams received since the latest flush
 	slot       int
 	diary      *ledger.Session // nil without a ledger
 	chat       bucket

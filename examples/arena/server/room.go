@@ -83,7 +83,7 @@ func (r *room) kick(p *peer, now time.Time, reason string) {
 	p.session.Shutdown(kickPatience)
 }
 
-// receive takes in what a datagram of a peer brought.
+// receive processes what a datagram of a peer brought.
 func (r *room) receive(p *peer, in ackbits.Incoming, now time.Time) {
 	p.heardAt = now
 	if in.Latest { // an older input than the one that counts changes nothing

@@ -20,7 +20,7 @@ const (
 	// kickPatience is how long a kicked player may take to acknowledge the reason.
 	kickPatience = time.Second
 
-	// ackAfter is how many datagrams of a peer may be taken in until their
+	// ackAfter is how many datagrams of a peer may be received until their
 	// acknowledgement goes out: a header names 33. A client at 60 inputs a second
 	// sends three between two snapshots; after a pause they come all at once.
 	ackAfter = 32
@@ -107,7 +107,7 @@ func (sh *shard) run(stop <-chan struct{}) {
 	}
 }
 
-// awake takes in what waits, so that no session is found silent whose datagrams
+// awake receives what waits, so that no session is found silent whose datagrams
 // are here already, and reports whether that is all.
 func (sh *shard) awake(now time.Time) bool {
 	if slept := now.Sub(sh.ticked); !sh.ticked.IsZero() && slept > pause {
@@ -188,7 +188,7 @@ func (sh *shard) take(p *peer, it *item, datagram []byte, now time.Time) {
 	}
 }
 
-// move takes in the reply to a probe: from here on the peer's datagrams go where
+// move processes the reply to a probe: from here on the peer's datagrams go where
 // it has shown to be.
 func (sh *shard) move(p *peer, it *item, datagram []byte) {
 	if !p.path.Answer(it.from, datagram) {

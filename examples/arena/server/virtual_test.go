@@ -21,11 +21,11 @@ type hall struct {
 	t      *testing.T
 	clock  ackbits.ManualClock
 	server *Server
-	sends  []packet // by the server, not on their way yet
+	sends  []parcel // by the server, not on their way yet
 	guests int
 }
 
-type packet struct {
+type parcel struct {
 	to       netip.AddrPort
 	datagram []byte
 }
@@ -61,7 +61,7 @@ func (h *hall) room() *room   { return h.shard().rooms[0] }
 // write is what the socket does.
 func (h *hall) write(messages []ipv4.Message) (int, error) {
 	for _, m := range messages {
-		h.sends = append(h.sends, packet{plain(m.Addr.(*net.UDPAddr)), append([]byte(nil), m.Buffers[0]...)})
+		h.sends = append(h.sends, parcel{plain(m.Addr.(*net.UDPAddr)), append([]byte(nil), m.Buffers[0]...)})
 	}
 	return len(messages), nil
 }

@@ -34,7 +34,7 @@ var tiles = [...]rune{
 var paint = map[rune]color.Color{
 	'█': lipgloss.Color("#718096"),
 	'·': lipgloss.Color("#4a5568"),
-	'"': lipgloss.Color("#38553f"),
+	'"': lipgloss.Color("#46664d"),
 	'.': lipgloss.Color("#8a7a4a"),
 	'~': lipgloss.Color("#4a7fb5"),
 	'♣': lipgloss.Color("#4f8a5b"),
