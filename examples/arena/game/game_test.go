@@ -15,7 +15,7 @@ import (
 func TestAnyPlay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		a, b := game.New(seed, ground), game.New(seed, game.Generate(7))
+		a, b := game.New(seed, ground), game.New(seed, ground)
 		seated := make(map[int]bool)
 		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
 			slot := rapid.IntRange(0, game.MaxPlayers-1).Draw(t, "slot")

@@ -111,14 +111,15 @@ func (g *generator) connect() {
 // that is.
 func (m *Map) fill(part []int, start, number int) (size int) {
 	part[start] = number
-	for queue := []int{start}; len(queue) > 0; size++ {
-		column, row := queue[0]%Columns, queue[0]/Columns
-		queue = queue[1:]
+	for edge := []int{start}; len(edge) > 0; size++ {
+		last := len(edge) - 1
+		column, row := edge[last]%Columns, edge[last]/Columns
+		edge = edge[:last]
 		for _, d := range [4][2]int{{1, 0}, {-1, 0}, {0, 1}, {0, -1}} {
 			c, r := column+d[0], row+d[1]
 			if m.At(c, r) < Water && part[r*Columns+c] == 0 { // outside it is Wall
 				part[r*Columns+c] = number
-				queue = append(queue, r*Columns+c)
+				edge = append(edge, r*Columns+c)
 			}
 		}
 	}
