@@ -6,7 +6,7 @@ import (
 )
 
 // The timers of a session: heartbeat, timeout, stall and leaving (chapters 6 and 8 of
-// docs/protocol.md). When events are due is in copies.go and sender.go; session.go asks
+// docs/protocol.md). When events are due is in copies.go and due.go; session.go asks
 // the timers and builds the datagrams.
 
 // liveness holds the timers of a session. Times and durations are in nanoseconds, and

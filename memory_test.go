@@ -169,7 +169,7 @@ func TestQuietSessionHoldsOnToNothing(t *testing.T) {
 		{Ordered: true},
 		{Wide: true, Ordered: true, Outcomes: true, Adaptive: true, Bundle: true},
 	} {
-		all, clock, perSession := couples(t, 4, cfg)
+		all, clock, perSession := couples(t, 16, cfg)
 		var buf [MaxDatagramSize]byte
 		for _, c := range all {
 			for range 255 {

@@ -7,7 +7,7 @@ import (
 
 // How many bytes of events may be in flight, and how fast they go out, with
 // Config.Adaptive (P-17.1.1). The signals are path.go's; what a datagram carries is
-// sender.go's. State datagrams are the application's and never wait. The fixed rule has
+// packing.go's. State datagrams are the application's and never wait. The fixed rule has
 // no window, nor has a session in which nothing but heartbeats flow: it is nil then,
 // and everything may go.
 

@@ -314,9 +314,20 @@ func (s *scene) key() string {
 		fmt.Fprint(&b, " joined ", s.session, s.lives())
 	default:
 		now := c.time.now + int64(s.clock.Now().Sub(c.time.last))
+		dead := map[string]bool{}
 		for i, o := range c.knocks.offers {
 			made := s.cookies[o.cookie]
-			fmt.Fprint(&b, " cookie ", made.server, s.age(made.slot), i < c.knocks.urgent, now-o.shownAt < helloInterval)
+			shown := fmt.Sprint(i < c.knocks.urgent, now-o.shownAt < helloInterval)
+			if made.server == s.runs && s.age(made.slot) < 2 {
+				fmt.Fprint(&b, " cookie ", s.age(made.slot), shown)
+				continue
+			}
+			// Of cookies that are good for nothing any more one is as good as several: a
+			// Hello that shows another of them does what one that is lost does.
+			if !dead[shown] {
+				fmt.Fprint(&b, " dead cookie ", shown)
+			}
+			dead[shown] = true
 		}
 	}
 	var known []string

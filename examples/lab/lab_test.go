@@ -103,7 +103,7 @@ func TestSpecifications(t *testing.T) {
 	require.Equal(t, simnet.Window{From: 10 * time.Second, To: 30 * time.Second}, l.game(1, ackbits.Config{}, scenario.W1).Withhold)
 	l, err = parseLink("rate=240+queue=200ms+squeeze=40%")
 	require.NoError(t, err)
-	changes := l.weather(time.Minute)
+	changes := l.changes(time.Minute)
 	require.Len(t, changes, 4)
 	require.Equal(t, 40*time.Second, changes[2].At)
 	require.Equal(t, 12_000, changes[2].Link.Rate)

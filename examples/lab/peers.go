@@ -129,7 +129,7 @@ func (p *peer) play(t *testing.T, seed uint64, over link, traffic scenario.Traff
 			l.mu.Unlock()
 		}
 		g.shared = over.shared()
-		for _, c := range over.weather(traffic.Duration) {
+		for _, c := range over.changes(traffic.Duration) {
 			time.AfterFunc(c.At, func() {
 				g.links[0].turn(c.Link)
 				g.links[1].turn(c.Link)

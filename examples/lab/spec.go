@@ -40,8 +40,8 @@ const (
 // so that the one may be to the other's harm.
 func (l *link) shared() bool { return l.cfg.Rate > 0 || l.police.Rate > 0 }
 
-// weather is how the link changes within a time.
-func (l *link) weather(until time.Duration) (changes []scenario.Change) {
+// changes is how the link changes within a time.
+func (l *link) changes(until time.Duration) (changes []scenario.Change) {
 	if l.squeeze == 0 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (l *link) weather(until time.Duration) (changes []scenario.Change) {
 
 // game is one of ackbits over the link.
 func (l *link) game(seed uint64, cfg ackbits.Config, traffic scenario.Traffic) scenario.Game {
-	g := scenario.Game{Seed: seed, Config: cfg, Link: l.cfg, Police: l.police, Traffic: traffic, Weather: l.weather(traffic.Duration)}
+	g := scenario.Game{Seed: seed, Config: cfg, Link: l.cfg, Police: l.police, Traffic: traffic, Changes: l.changes(traffic.Duration)}
 	if l.withhold > 0 {
 		g.Withhold = simnet.Window{From: withholdFrom, To: withholdFrom + l.withhold}
 	}

@@ -154,7 +154,7 @@ func copiesOverTime(p policy, seeds []uint64, bad link, traffic scenario.Traffic
 		var list []ackbits.Event
 		g := scenario.Game{
 			Seed: seed, Config: p.cfg, Link: clean, Traffic: traffic,
-			Weather: []scenario.Change{{At: badSpell.from, Link: bad.cfg}, {At: badSpell.to, Link: clean}},
+			Changes: []scenario.Change{{At: badSpell.from, Link: bad.cfg}, {At: badSpell.to, Link: clean}},
 		}
 		g.Observe = func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
 			if what != simnet.Sent {

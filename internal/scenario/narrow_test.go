@@ -28,7 +28,7 @@ func narrowSeeds() uint64 {
 
 // figures are what a row measures, or the most that it may.
 type figures struct {
-	took      time.Duration // until the last of the events that came at once was handed over
+	took      time.Duration // until the last of the events that came at once was delivered
 	p99, p999 time.Duration // of events
 	copies    float64
 	stateP99  time.Duration
@@ -113,7 +113,7 @@ func narrowRows() []row {
 	}
 	withheld := Game{Config: patient, Link: simnet.Config{Delay: 30 * ms}, Traffic: load(60*s, 20, 64), Withhold: simnet.Window{From: 10 * s, To: 20 * s}}
 	squeezed := Game{Config: patient, Link: narrow(30_000, 6_000, 0.005), Traffic: load(60*s, 200, 64),
-		Weather: []Change{{10 * s, narrow(12_000, 2_400, 0.005)}, {20 * s, narrow(30_000, 6_000, 0.005)}}}
+		Changes: []Change{{10 * s, narrow(12_000, 2_400, 0.005)}, {20 * s, narrow(30_000, 6_000, 0.005)}}}
 	slowed := squeezed
 	slowed.Config = copiesOf(0)
 	fixedLimits := figures{copies: 1.6, p99: 400 * ms, stateP99: 250 * ms, stateLoss: 0.05}
