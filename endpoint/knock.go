@@ -121,7 +121,7 @@ func (c *Client) receiveChallenge(datagram []byte) error {
 		w.wrongKey = true
 		return nil
 	}
-	now := c.time.read()
+	now := c.time.Read()
 	at := w.find(ch.serverKey, ch.cookie)
 	if at >= 0 && (at < w.urgent || now-w.offers[at].shownAt < helloInterval) || !w.hurries.take(now) {
 		return nil
@@ -166,7 +166,7 @@ func (c *Client) receiveAccept(datagram []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(c.knocks.offers) == 0 || !c.knocks.tries.take(c.time.read()) {
+	if len(c.knocks.offers) == 0 || !c.knocks.tries.take(c.time.Read()) {
 		return nil
 	}
 	fresh, ok := exchange(c.private, ephemeral)
