@@ -39,6 +39,7 @@ func TestMemoryForgetsInTheOrderOfTheLastWord(t *testing.T) {
 	require.Empty(t, m.byKey)
 	require.Empty(t, m.byToken)
 	require.Empty(t, m.places, "and its address")
+	require.Empty(t, m.sites)
 	require.Zero(t, m.fading.Len())
 }
 
@@ -109,6 +110,7 @@ func TestHelloThatOpensAndMakesNoSense(t *testing.T) {
 	f := newForger(t, nil)
 	_, a := f.gate.Receive(f.from, f.hello(public, secret, padHello([]byte("ann"))), nil)
 	require.NotNil(t, a, "and this one would have been let in")
+	require.Zero(t, f.gate.Stats().Malformed)
 }
 
 // One key has one hello: the answer to it is for that one alone.
