@@ -39,9 +39,7 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 		if first {
 			// Only ack itself gives a sample: the bits would add the time for
 			// which the peer had nothing to send (P-7.1.1; RFC 9002, 5.1).
-			if s.path.sample(now-log.stamps.At(ack).sentAt(), int64(s.queueAbove)*int64(time.Millisecond), now) {
-				sooner = true
-			}
+			sooner = s.path.sample(log.stamps.At(ack).sentAt(), now, s.queueAbove)
 			news = true
 		}
 	}

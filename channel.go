@@ -63,7 +63,9 @@ func (c *channel) init(cfg *Config) {
 }
 
 // end ends the channel and frees its memory, except for undelivered events (P-8.5.1)
-// and outcomes.
+// and outcomes. It happens once, and inlined it would take room in every hot call.
+//
+//go:noinline
 func (c *channel) end(reason error) {
 	c.err = reason
 	c.sender.end()
@@ -93,16 +95,15 @@ func (c *channel) room() int {
 	return c.sender.room()
 }
 
-// nextHeader numbers a datagram and fills in its header, with the acknowledgements of
+// nextHeader numbers a datagram, whose type is in h, and fills in its acknowledgements of
 // what was received. Outcomes that are due are decided first (P-7.2.3).
-func (c *channel) nextHeader(h *Header, t Type, now int64) {
+func (c *channel) nextHeader(h *Header, now int64) {
 	c.sender.judge(now)
 	if now >= c.trimAt {
 		c.trim(now)
 	}
-	c.busy = c.busy || t != TypeHeartbeat
-	h.Type = t
-	h.Sequence = c.sender.number(t, now)
+	c.busy = c.busy || h.Type != TypeHeartbeat
+	h.Sequence = c.sender.number(h.Type, now)
 	h.Wide = c.wide
 	c.receiver.acknowledge(h)
 }
@@ -222,7 +223,8 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	if c.err != nil {
 		return Header{}, false
 	}
-	c.nextHeader(&h, t, now)
+	h.Type = t
+	c.nextHeader(&h, now)
 	return h, true
 }
 

@@ -7,7 +7,7 @@ import (
 
 // When copies of an event go: the questions that the sending half asks, and the
 // protocol's own answers, which go by a fixed delay. Config.Adaptive chooses the
-// answers of adaptive.go instead. How the copies are packed is sender.go's.
+// answers of adaptive.go instead. How the copies are packed is packing.go's.
 
 // copyRule decides when an event is sent again and how many proactive copies it
 // gets, which is the sender's choice (P-17.1.1). A sender has one, chosen in init, and

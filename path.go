@@ -24,7 +24,7 @@ type path struct {
 	stoodAt int64     // when there was last more of a queue than stoodBelow
 	floors  [2]uint32 // the least sample of this period, and of the one before, in microseconds
 	newest  [newestSamples]uint16
-	jitter  uint32 // by how much a sample differs from the one before, smoothed, in microseconds
+	jitter  uint32 // by how much a sample differs from the one before, smoothed, in jitterUnit
 	samples uint8  // how many there were, up to twice newestSamples
 	deep    bool   // a queue stood at the newest sample
 	stands  bool   // or lately
@@ -40,14 +40,19 @@ const (
 	// one; more, and it would be noticed half a second later for each eight.
 	newestSamples = 8
 	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
-	sampleUnit = int64(100 * time.Microsecond)
+	sampleUnit    = int64(100 * time.Microsecond)
+	microsPerUnit = uint32(sampleUnit / int64(time.Microsecond))
+	// jitterUnit is what the jitter is counted in, about 1 µs: a power of two, since
+	// each sample is divided by it.
+	jitterUnit = 1 << 10
 	// standsAbove is from what delay on a queue stands for Adaptive. Two ticks of 60 Hz
 	// are below it: where either end reads its socket on its ticks, a datagram that just misses
 	// them is late by that much. At 60 ms state would be late by as much before
 	// anything happened. For the fixed rule it is a heartbeat if that is more: a peer
 	// that sends nothing else may wait so long with each of eight acknowledgements, and
 	// without a queue the rule's delay must not change by a nanosecond.
-	standsAbove = 35 * int64(time.Millisecond)
+	standsAbove       = standsAboveMillis * int64(time.Millisecond)
+	standsAboveMillis = 35
 	// deepJitters is how many jitters a queue must exceed besides: with two, 100 ms of
 	// jitter each way would pass for one once a second. Of a queue that grows, one
 	// sample differs little from the next.
@@ -59,38 +64,55 @@ const (
 	standsFor  = 2 * int64(time.Second)
 )
 
-// sample notes a round trip that ends now, and reports whether what is said of a
-// standing queue may have changed. One stands from a delay above the given one on.
-func (p *path) sample(roundTrip, above, now int64) (changed bool) {
-	p.passedAt = max(p.passedAt, now-roundTrip)
+// sample notes the round trip of a datagram that is acknowledged now, and reports
+// whether what is said of a standing queue may have changed. One stands from a delay
+// above the given one on, which is in milliseconds and more than stoodBelow.
+func (p *path) sample(sentAt, now int64, above uint16) (changed bool) {
+	p.passedAt = max(p.passedAt, sentAt)
+	roundTrip := now - sentAt
 	if p.samples > 0 {
-		differs := min(max(roundTrip-p.latest, p.latest-roundTrip)/int64(time.Microsecond), math.MaxUint32)
-		p.jitter = uint32(int64(p.jitter) + (differs-int64(p.jitter))/32)
+		differs := min(uint64(max(roundTrip-p.latest, p.latest-roundTrip))/jitterUnit, math.MaxUint32)
+		p.jitter += uint32((int64(differs) - int64(p.jitter)) >> 5)
 	}
 	p.rtt.Add(roundTrip)
 	p.latest = roundTrip
-	micros := uint32(min(max(roundTrip, 0)/int64(time.Microsecond), math.MaxUint32))
-	switch {
-	case p.samples == 0:
-		p.floors = [2]uint32{micros, micros}
-		p.turnsAt = saturatingAdd(now, floorSpan)
-	case now >= p.turnsAt:
-		p.floors = [2]uint32{micros, p.floors[0]}
-		p.turnsAt = saturatingAdd(now, floorSpan)
-	default:
-		p.floors[0] = min(p.floors[0], micros)
-	}
-	p.newest[p.samples%newestSamples] = uint16(min(max(roundTrip, 0)/sampleUnit, math.MaxUint16))
+	micros := uint32(min(uint64(roundTrip)/uint64(time.Microsecond), math.MaxUint32))
+	p.lowerFloor(micros, now)
+	p.newest[p.samples%newestSamples] = uint16(min(micros/microsPerUnit, math.MaxUint16))
 	if p.samples++; p.samples == 2*newestSamples {
 		p.samples = newestSamples // the same place
 	}
+	if micros-min(p.floors[0], p.floors[1]) < uint32(stoodBelow/int64(time.Microsecond)) && !p.stands {
+		p.deep = false // the queue is no more than this sample shows
+		return false
+	}
+	return p.judgeQueue(int64(above)*int64(time.Millisecond), now)
+}
+
+// judgeQueue judges whether a queue stands, and reports whether one does or did before.
+func (p *path) judgeQueue(above, now int64) bool {
 	stood, queue := p.stands, p.queue(newestSamples)
 	if queue > stoodBelow {
 		p.stoodAt = now
 	}
-	p.deep = queue > max(above, deepJitters*int64(p.jitter)*int64(time.Microsecond))
-	p.stands = p.deep || p.stands && now-p.stoodAt <= standsFor
+	p.deep = queue > max(above, deepJitters*int64(p.jitter)*jitterUnit)
+	p.stands = p.deep || stood && now-p.stoodAt <= standsFor
 	return p.stands || stood
+}
+
+// lowerFloor lets a sample count for the floor.
+func (p *path) lowerFloor(micros uint32, now int64) {
+	switch {
+	case now < p.turnsAt:
+		p.floors[0] = min(p.floors[0], micros)
+		return
+	case p.samples == 0:
+		p.floors[1] = micros
+	default:
+		p.floors[1] = p.floors[0]
+	}
+	p.floors[0] = micros
+	p.turnsAt = saturatingAdd(now, floorSpan)
 }
 
 // floor returns the least sample of the last 10 to 20 seconds; 0 before the first.

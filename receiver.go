@@ -62,11 +62,16 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	}
 	in.Arrival = r.tracker.Classify(in.Sequence)
 	isNew := in.Arrival == Newest || in.Arrival == Late
-	if isNew && (events != nil || r.accept != nil) { // nothing has changed up to here (P-2.3.1)
-		if err := r.admit(&in.Header, events, payload); err != nil {
+	if isNew && events != nil && !r.inbox.ids.admits(events) { // an id neither in the window nor old (P-2.3.5)
+		r.stats.Rejected++
+		return ErrWindow
+	}
+	if isNew && payload != nil && r.accept != nil {
+		if err := r.ask(&in.Header, payload); err != nil {
 			return err
 		}
 	}
+	// Nothing has changed up to here (P-2.3.1).
 	r.stats.DatagramsReceived++
 	r.stats.BytesReceived += uint64(size)
 	switch ack := r.tracker.Ack(); in.Arrival {
@@ -120,16 +125,9 @@ func (r *receiver) parse(h *Header, payload []byte) (events []Event, rest []byte
 	return events, rest, nil
 }
 
-// admit decides whether a Newest or Late datagram may be accepted: the ids of its events
-// must be in the window or old, and the application must accept its payload (P-2.3.5).
-func (r *receiver) admit(h *Header, events []Event, payload []byte) error {
-	if events != nil && !r.inbox.ids.admits(events) {
-		r.stats.Rejected++
-		return ErrWindow
-	}
-	if r.accept == nil || payload == nil { // the application is not asked about events (P-5.3.5)
-		return nil
-	}
+// ask asks the application whether it accepts the payload of a Newest or Late datagram
+// (P-2.3.5). It is not asked about events (P-5.3.5).
+func (r *receiver) ask(h *Header, payload []byte) error {
 	switch refusal := r.accept(*h, payload); {
 	case refusal == nil:
 		return nil

@@ -104,8 +104,8 @@ func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 		c.sender.log.resize(tc.size)
 		c.sender.log.first = c.sender.log.count - int64(tc.remembered)
 		*c.sender.log.stamps.At(c.sender.log.first) |= tc.oldest
-		var h Header
-		c.nextHeader(&h, TypeInput, 0)
+		h := Header{Type: TypeInput}
+		c.nextHeader(&h, 0)
 		require.Equal(t, tc.want, len(c.sender.log.stamps) > tc.size, "%d of %d: %s", tc.remembered, tc.size, tc.because)
 	}
 }

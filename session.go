@@ -151,22 +151,23 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 		return dst, 0, tooLarge(ErrDatagramTooLarge, len(payload), s.maxPayload)
 	}
 	if s.exhausted() {
+		s.exhaust()
 		return dst, 0, s.channel.err
 	}
 	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server must recognise a Connect from strangers (P-10.1.6)
 	if carries {
 		s.channel.carrierSent(now)
 	}
-	var h Header
-	s.assign(&h, t, now) // once and never again (P-6.2.1)
+	h := Header{Type: t}
+	s.assign(&h, now) // once and never again (P-6.2.1)
 	limit := s.maxPayload - len(payload) - bundleOverhead
 	if !carries || !s.channel.sender.fits(limit, bundle, now) {
-		return s.finish(dst, append(h.appendTo(dst), payload...)), h.Sequence, nil
+		return s.finish(append(h.appendTo(dst), payload...), len(dst)), h.Sequence, nil
 	}
 	h.Type = TypeBundle // P-10.1.4
 	out = append(h.appendTo(dst), byte(t))
 	out = s.channel.appendEvents(out, h.Sequence, limit, bundle, now)
-	return s.finish(dst, append(out, payload...)), h.Sequence, nil
+	return s.finish(append(out, payload...), len(dst)), h.Sequence, nil
 }
 
 // AppendDue appends the next datagram that is due to dst: events, a heartbeat, or, while
@@ -214,6 +215,7 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 		return dst, false
 	}
 	if s.exhausted() {
+		s.exhaust()
 		return dst, false
 	}
 	if events {
@@ -243,6 +245,7 @@ func (s *Session) dueAt() int64 {
 func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 	switch {
 	case s.exhausted():
+		s.exhaust()
 		return dst, false
 	case s.live.disconnects == disconnectCopies && s.channel.sender.outbox.freshDue():
 		return s.appendEvents(dst, now), true
@@ -257,46 +260,55 @@ func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 // appendEvents appends an Event datagram; an event must be due.
 func (s *Session) appendEvents(dst []byte, now int64) []byte {
 	var h Header
-	s.assign(&h, TypeEvent, now)
-	return s.finish(dst, s.channel.appendEvents(h.appendTo(dst), h.Sequence, s.maxPayload, ownDatagram, now))
+	h.Type = TypeEvent
+	s.assign(&h, now)
+	return s.finish(s.channel.appendEvents(h.appendTo(dst), h.Sequence, s.maxPayload, ownDatagram, now), len(dst))
 }
 
 // appendEmpty appends a datagram of a type without payload.
 func (s *Session) appendEmpty(dst []byte, t Type, now int64) []byte {
-	var h Header
-	s.assign(&h, t, now)
-	return s.finish(dst, h.appendTo(dst))
+	h := Header{Type: t}
+	s.assign(&h, now)
+	return s.finish(h.appendTo(dst), len(dst))
 }
 
-// assign numbers a datagram and fills in its header.
-func (s *Session) assign(h *Header, t Type, now int64) {
-	s.channel.nextHeader(h, t, now)
+// assign numbers a datagram and fills in the rest of its header.
+func (s *Session) assign(h *Header, now int64) {
+	s.channel.nextHeader(h, now)
 	h.Token = s.token
 	h.Sealed = s.sealing != nil
 	s.live.sentAt = now
 }
 
-// exhausted reports whether no further datagram may be numbered, in which case it ends
-// the session.
+// exhausted reports whether no further datagram may be numbered. The session must end
+// then; see exhaust.
 func (s *Session) exhausted() bool {
-	switch {
-	case s.channel.sender.halfway():
-		s.channel.end(s.live.reason(ErrStalled))
-	case s.sealing != nil && s.channel.sender.log.count >= maxSealed:
-		s.channel.end(s.live.reason(ErrKeyExhausted))
-	default:
-		return false
-	}
-	return true
+	return s.channel.sender.halfway() || s.sealing != nil && s.channel.sender.log.count >= maxSealed
 }
 
-// finish seals the datagram that out has after dst, which was numbered last, and counts
-// its bytes.
-func (s *Session) finish(dst, out []byte) []byte {
-	if s.sealing != nil {
-		out = s.sealing.seal(out, len(dst), s.channel.sender.log.count-1)
+// exhaust ends a session that is exhausted.
+func (s *Session) exhaust() {
+	reason := ErrKeyExhausted
+	if s.channel.sender.halfway() {
+		reason = ErrStalled
 	}
-	s.channel.sender.stats.BytesSent += uint64(len(out) - len(dst))
+	s.channel.end(s.live.reason(reason))
+}
+
+// finish seals the datagram that begins at start, which was numbered last, and counts
+// its bytes.
+func (s *Session) finish(out []byte, start int) []byte {
+	if s.sealing != nil {
+		return s.seal(out, start)
+	}
+	s.channel.sender.stats.BytesSent += uint64(len(out) - start)
+	return out
+}
+
+// seal is finish for a session that is sealed.
+func (s *Session) seal(out []byte, start int) []byte {
+	out = s.sealing.seal(out, start, s.channel.sender.log.count-1)
+	s.channel.sender.stats.BytesSent += uint64(len(out) - start)
 	return out
 }
 

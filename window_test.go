@@ -13,7 +13,7 @@ import (
 func sampled(n int, roundTrip time.Duration) (p path, now int64) {
 	for range n {
 		now += int64(16 * ms)
-		p.sample(int64(roundTrip), standsAbove, now)
+		p.sample(now-int64(roundTrip), now, standsAboveMillis)
 	}
 	return p, now
 }
@@ -26,20 +26,20 @@ func TestQueueStandsByTheLeastOfEightSamples(t *testing.T) {
 	for n := range newestSamples {
 		require.False(t, p.stands, n)
 		now += int64(16 * ms)
-		require.Equal(t, n == newestSamples-1, p.sample(int64(86*ms), standsAbove, now))
+		require.Equal(t, n == newestSamples-1, p.sample(now-int64(86*ms), now, standsAboveMillis))
 	}
 	require.True(t, p.stands)
 	require.Equal(t, int64(36*ms), p.queue(newestSamples))
 	drained := now + int64(16*ms)
 	for now = drained; now <= drained+standsFor; now += int64(16 * ms) {
-		p.sample(int64(50*ms), standsAbove, now)
+		p.sample(now-int64(50*ms), now, standsAboveMillis)
 		require.Equal(t, now-drained+int64(16*ms) <= standsFor, p.stands, time.Duration(now-drained))
 	}
 	for _, above := range []time.Duration{34 * ms, 35 * ms} {
 		p, now := sampled(20, 50*ms)
 		for range 50 {
 			now += int64(16 * ms)
-			p.sample(int64(50*ms+above), standsAbove, now)
+			p.sample(now-int64(50*ms+above), now, standsAboveMillis)
 		}
 		require.False(t, p.stands, above)
 	}
@@ -50,12 +50,12 @@ func TestFloorIsOfTheLastTenToTwentySeconds(t *testing.T) {
 	p, now := sampled(1, 50*ms)
 	for range 19 * 60 {
 		now += int64(time.Second) / 60
-		p.sample(int64(150*ms), standsAbove, now)
+		p.sample(now-int64(150*ms), now, standsAboveMillis)
 	}
 	require.Equal(t, int64(50*ms), p.floor())
 	for range 2 * 60 {
 		now += int64(time.Second) / 60
-		p.sample(int64(150*ms), standsAbove, now)
+		p.sample(now-int64(150*ms), now, standsAboveMillis)
 	}
 	require.Equal(t, int64(150*ms), p.floor())
 	require.Zero(t, p.queue(newestSamples))
@@ -117,7 +117,7 @@ func turned(t *testing.T, before int64, limited bool, of, lost int64, roundTrip 
 	p, now := sampled(20, 50*ms)
 	for range newestSamples {
 		now += int64(16 * ms)
-		p.sample(int64(roundTrip), standsAbove, now)
+		p.sample(now-int64(roundTrip), now, standsAboveMillis)
 	}
 	var w window
 	w.init(0)
@@ -147,11 +147,11 @@ func TestWindowFollowsQueueAndLoss(t *testing.T) {
 func TestRestraintDoubles(t *testing.T) {
 	var r restraint
 	now := int64(time.Minute)
-	for _, span := range []int64{1, 2, 4, 8, 16, 32, 32} {
+	for _, silence := range []int64{1, 2, 4, 8, 16, 32, 32} {
 		r.onset(now)
-		require.Equal(t, now+span*int64(time.Second), r.until)
+		require.Equal(t, now+silence*int64(time.Second), r.until)
 		r.onset(r.until - r.pause/2 - 1)
-		require.Equal(t, now+span*int64(time.Second), r.until, "the same onset")
+		require.Equal(t, now+silence*int64(time.Second), r.until, "the same onset")
 		now = r.until
 	}
 	r.onset(r.until + 2*r.pause + 1)
@@ -235,8 +235,8 @@ func TestDeadlineOfAFullWindowNeitherSpinsNorSleeps(t *testing.T) {
 			require.NoError(t, err)
 			ends[i] = &punctual{Session: s, clock: &clock}
 		}
-		weather := simnet.Config{Delay: 30 * ms, Rate: rate, Queue: 20_000, Loss: 0.05}
-		p := simnet.NewPair(2, &clock, ends[0], ends[1], weather, weather)
+		network := simnet.Config{Delay: 30 * ms, Rate: rate, Queue: 20_000, Loss: 0.05}
+		p := simnet.NewPair(2, &clock, ends[0], ends[1], network, network)
 		p.At(time.Second, func() {
 			for range 1000 {
 				_, err := ends[0].Send(make([]byte, 1000))

@@ -35,9 +35,9 @@
 // The client sends its Hello every 250 ms until it is admitted or refused, or its
 // Timeout has passed, and one with each cookie that it gets at once, as any of them may
 // be forged: 128 a second and 32 together at most, and each once in 250 ms. It keeps
-// the last 32. A// Challenge that does not echo its key is ignored; one with another server key or
-// version than it wants is remembered, and is the reason given at Timeout if no
-// better one came.
+// the last 32. A Challenge that does not echo its key is ignored; one with another
+// server key or version than it wants is remembered, and is the reason given at
+// Timeout if no better one came.
 //
 // The server remembers a client that proved its address by its key. The same
 // Hello again gets the same Accept, until a datagram of the session opened; the
@@ -45,7 +45,7 @@
 // said again after 100 ms at the earliest, and one of a client waits for Due; until then its Hellos
 // are dropped unread. It is remembered for 20 s after the last of its Hellos and the end of its session, which is as
 // long as a cookie can be good, and who was refused, plays or has played gets no new
-// one: a copy of a Hello makes no second peer. A client
+// one that lives longer: a copy of a Hello makes no second peer. A client
 // that knocks again, after a crash, say, has a new key and is a new peer.
 //
 // # On the wire
@@ -127,7 +127,7 @@
 //
 // For a stranger the server keeps nothing but an answer that waits for Due, one of 256,
 // and does two HMACs, or one for a Reset, of which there are at most 1,000 a second, and
-// 100 for each IPv4 /24 or IPv6 /64. Who has proved an address can have the X25519 of a join
+// 200 for each IPv4 /24 or IPv6 /64. Who has proved an address can have the X25519 of a join
 // computed, and Admit asked, at most 1,000 times a second in all (256 at once), and for each IPv4 address or IPv6 /64 as often as it may have
 // clients, MaxPerAddress within 20 s, and as many attempts that are turned away. Four clients for each of
 // MaxPeers are remembered, at least 4,096 in all, a quarter of them for one IPv6 /48; when

@@ -44,7 +44,7 @@ func (s *Server) reap(p *Peer) {
 	}
 	p.gone = true
 	delete(s.byToken, p.token)
-	s.gate.memory.end(p.token, s.gate.time.now)
+	s.gate.memory.end(p.token, s.gate.time.Now)
 	s.tell(Event{Kind: Left, Peer: p, Err: err})
 }
 

@@ -21,7 +21,7 @@ func host(n int) netip.AddrPort {
 }
 
 // shake brings a new client as far as its Accept or Refuse, as fast as can be, and
-// hands over the datagrams that the server sends it alone.
+// gives it only the datagrams that the server sends to it.
 func (w *world) shake(from netip.AddrPort, cfg endpoint.ClientConfig) *endpoint.Client {
 	c := w.join(from.String(), cfg)
 	for range 2 {
@@ -433,8 +433,8 @@ func TestPendingJoinsAreRationed(t *testing.T) {
 // and one at most waits for Due.
 // P-13.2.6.
 func TestCopiesOfAHelloDrawFewAnswers(t *testing.T) {
-	for _, verdict := range []error{nil, errors.New("no")} {
-		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, verdict }})
+	for _, refusal := range []error{nil, errors.New("no")} {
+		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, refusal }})
 		w.join(home, knowing("ann"))
 		w.flush()
 		w.deliver(w.take()[0])

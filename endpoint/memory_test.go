@@ -115,8 +115,8 @@ func TestSameKeyWithAnotherHelloGetsNothing(t *testing.T) {
 	private, err := newKey(rand.NewChaCha8([32]byte{2}))
 	require.NoError(t, err)
 	secret, _ := exchange(private, sceneKey.PublicKey().Bytes())
-	for _, verdict := range []error{nil, errors.New("no")} {
-		f := newForger(t, verdict)
+	for _, refusal := range []error{nil, errors.New("no")} {
+		f := newForger(t, refusal)
 		ann := f.hello(private.PublicKey().Bytes(), secret, padHello([]byte("ann")))
 		bob := f.hello(private.PublicKey().Bytes(), secret, padHello([]byte("bob")))
 		first, _ := f.gate.Receive(f.from, ann, nil)
@@ -138,11 +138,11 @@ func TestSameKeyWithAnotherHelloGetsNothing(t *testing.T) {
 // longer than the client is.
 func TestNoCookieIsMadeForWhoIsRemembered(t *testing.T) {
 	for _, end := range []string{"refused", "admitted", "confirmed", "ended"} {
-		var verdict error
+		var refusal error
 		if end == "refused" {
-			verdict = errors.New("no")
+			refusal = errors.New("no")
 		}
-		f := newForger(t, verdict)
+		f := newForger(t, refusal)
 		private, err := newKey(rand.NewChaCha8([32]byte{2}))
 		require.NoError(t, err)
 		secret, _ := exchange(private, sceneKey.PublicKey().Bytes())

@@ -192,23 +192,6 @@ func TestCookieIsGoodInItsSlotAndTheNext(t *testing.T) {
 	require.False(t, ok, "another link's fe80::1")
 }
 
-func TestTimeNeverMovesBackAndMakesNoLeaps(t *testing.T) {
-	var clock ackbits.ManualClock
-	clock.Set(time.Unix(1_700_000_000, 0))
-	var l timeline
-	l.start(&clock)
-	for _, step := range []struct{ by, want time.Duration }{
-		{time.Second, time.Second}, {-time.Hour, time.Second}, {time.Second, 2 * time.Second},
-		{24 * time.Hour, 24*time.Hour + 2*time.Second}, {24*time.Hour + 1, 24*time.Hour + 2*time.Second}, {1, 24*time.Hour + 2*time.Second + 1},
-	} {
-		clock.Advance(step.by)
-		require.Equal(t, int64(step.want), l.read(), step.by)
-		require.Equal(t, clock.Now(), l.time(l.now))
-	}
-	l.start(nil)
-	require.WithinDuration(t, time.Now(), l.last, time.Minute, "the system's")
-}
-
 func TestOpenedIsTrueOfWhatOpened(t *testing.T) {
 	for _, err := range []error{nil, ackbits.ErrType, ackbits.ErrPayload, ackbits.ErrWindow, ackbits.ErrRejected} {
 		require.True(t, Opened(err), err)

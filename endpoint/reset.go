@@ -15,7 +15,7 @@ import (
 // admitted here and did not End, or if there were too many of late: 1,000 a second,
 // 256 at once, 200 a second for each IPv4 /24 or IPv6 /64. Nothing is kept but these counts.
 func (g *Gate) Reset(buf []byte, from netip.AddrPort, datagram []byte) (answer []byte) {
-	return g.reset(buf, unmap(from), datagram, g.time.read())
+	return g.reset(buf, unmap(from), datagram, g.time.Read())
 }
 
 // reset is Reset at a time (P-13.5.1).

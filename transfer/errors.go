@@ -38,9 +38,9 @@ var (
 	ErrLimit = errors.New("transfer: too long")
 )
 
-// What is not taken in now and may be later.
+// What is refused now and may be accepted later.
 var (
-	errAhead = errors.New("transfer: chunk too far ahead of what is missing")
+	errAhead = errors.New("transfer: chunk too far beyond the first that is missing")
 	errBusy  = errors.New("transfer: too many incoming transfers")
 )
 

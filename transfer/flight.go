@@ -131,7 +131,7 @@ func (f *flight) bySerial(serial uint16) (*chunk, int64) {
 	return f.chunks.At(k), k
 }
 
-// outcome takes in what became of the datagram of c.
+// outcome learns what became of the datagram of c.
 func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	switch {
 	case !o.Delivered:
@@ -157,7 +157,7 @@ func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	}
 }
 
-// heard takes in a sign that the path works.
+// heard notes a sign that the path works.
 func (f *flight) heard(c *chunk, o ackbits.Outcome, now int64) {
 	if c.sentAt >= f.newestAt {
 		f.newestAt, f.heardAt = c.sentAt, now

@@ -20,7 +20,7 @@ type Incoming struct {
 	seen   bool // Transfers.Incoming has shown its end
 }
 
-// store takes in a chunk. It writes what is new of it; of two chunks that differ
+// store accepts a chunk. It writes what is new of it; of two chunks that differ
 // the first counts (P-14.2.3).
 func (in *Incoming) store(m *message) error {
 	if in.err != nil {
@@ -102,7 +102,7 @@ func (in *Incoming) finish(k kind, reason error, body []byte) {
 	in.say(k, body)
 }
 
-// receive takes in what the sender says.
+// receive handles what the sender says.
 func (in *Incoming) receive(m *message) error {
 	switch m.kind {
 	case kindChunk, kindAsk:

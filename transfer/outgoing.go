@@ -105,7 +105,7 @@ func (o *Outgoing) arrivedLate(c *chunk) {
 	o.again = kept
 }
 
-// receive takes in what the receiver says.
+// receive handles what the receiver says.
 func (o *Outgoing) receive(m *message) error {
 	if o.err != nil {
 		return nil

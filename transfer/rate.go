@@ -183,7 +183,7 @@ func (r *rate) probeLength(gain int64) int64 {
 	return max(min(probeTime+probeNoise*r.delays.noise, probeExcess*100/(gain-100)), probeTicks*r.poll)
 }
 
-// answered takes in when a chunk arrived, by the receiver's clock.
+// answered learns when a chunk arrived, by the receiver's clock.
 func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 	r.rtt = rtt
 	m, queue := r.delays.add(c, serial, clock, now)
@@ -223,7 +223,7 @@ func (r *rate) cut(bytes, pause, now int64) {
 	r.probeAt = now + probeRounds*r.rtt
 }
 
-// judge takes in what a probe showed, once all acknowledgements have been read.
+// judge applies what a probe showed, once all acknowledgements have been read.
 func (r *rate) judge(f *flight, now, patience int64) {
 	r.probe.expire(now, patience)
 	if r.probe.state != probeAnswered {
@@ -258,7 +258,7 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	r.probeAt = now + probeRounds*r.rtt
 }
 
-// count takes in how many bytes have arrived and were lost so far, and how many chunks
+// count learns how many bytes have arrived and were lost so far, and how many chunks
 // were sent.
 func (r *rate) count(got, gone, chunks, now int64) {
 	o := &r.round
