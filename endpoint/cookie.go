@@ -46,6 +46,9 @@ func (c *cookies) check(from netip.AddrPort, key, cookie []byte, now int64) (goo
 	return hmac.Equal(cookie, older[:]), fresh
 }
 
+// goodUntil returns when a cookie dies that is given out now.
+func goodUntil(now int64) int64 { return (now/int64(cookieSlot))*int64(cookieSlot) + int64(cookieLife) }
+
 // of returns the cookie of a slot. The zone of an address is of any length, so
 // it comes last.
 func (c *cookies) of(from netip.AddrPort, key []byte, slot uint64) (cookie [cookieSize]byte) {

@@ -45,7 +45,7 @@
 // said again after 100 ms at the earliest, and one of a client waits for Due; until then its Hellos
 // are dropped unread. It is remembered for 20 s after the last of its Hellos and the end of its session, which is as
 // long as a cookie can be good, and who was refused, plays or has played gets no new
-// one: a copy of a Hello makes no second peer. A client
+// one that lives longer: a copy of a Hello makes no second peer. A client
 // that knocks again, after a crash, say, has a new key and is a new peer.
 //
 // # On the wire

@@ -314,20 +314,19 @@ func (s *scene) key() string {
 		fmt.Fprint(&b, " joined ", s.session, s.lives())
 	default:
 		now := c.time.Now + int64(s.clock.Now().Sub(c.time.Last))
-		dead := map[string]bool{}
+		dead := false
 		for i, o := range c.knocks.offers {
 			made := s.cookies[o.cookie]
-			shown := fmt.Sprint(i < c.knocks.urgent, now-o.shownAt < helloInterval)
 			if made.server == s.runs && s.age(made.slot) < 2 {
-				fmt.Fprint(&b, " cookie ", s.age(made.slot), shown)
+				fmt.Fprint(&b, " cookie ", s.age(made.slot), i < c.knocks.urgent, now-o.shownAt < helloInterval)
 				continue
 			}
 			// Of cookies that are good for nothing any more one is as good as several: a
 			// Hello that shows another of them does what one that is lost does.
-			if !dead[shown] {
-				fmt.Fprint(&b, " dead cookie ", shown)
+			if !dead {
+				fmt.Fprint(&b, " dead cookie ", i < c.knocks.urgent)
 			}
-			dead[shown] = true
+			dead = true
 		}
 	}
 	var known []string

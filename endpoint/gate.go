@@ -158,9 +158,7 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 		return nil, nil, nil
 	}
 	good, fresh := g.cookies.check(from, h.key[:], h.cookie[:], now)
-	if !good && c.settled() {
-		// It would be told nothing new. And a cookie that is made while a client is
-		// remembered would outlive the memory, and so would a copy of its Hello.
+	if !good && c.settled(now) {
 		g.stats.Hushed++
 		return nil, nil, nil
 	}

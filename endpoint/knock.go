@@ -66,17 +66,16 @@ func (w *knocking) find(server, cookie [keySize]byte) int {
 }
 
 // hurry makes an offer the last of the urgent ones. It takes the place of the one that
-// was shown the longest ago, if there is no other; it is not ok if none was shown.
-func (w *knocking) hurry(o offer) (ok bool) {
+// was shown the longest ago, if there is no other; if none was shown it is dropped.
+func (w *knocking) hurry(o offer) {
 	if len(w.offers) == hurriesBurst {
 		if w.urgent == len(w.offers) {
-			return false
+			return
 		}
 		w.offers = slices.Delete(w.offers, w.urgent, w.urgent+1)
 	}
 	w.offers = slices.Insert(w.offers, w.urgent, o)
 	w.urgent++
-	return true
 }
 
 // show returns the offer whose turn it is.
@@ -137,9 +136,8 @@ func (c *Client) receiveChallenge(datagram []byte) error {
 	if at >= 0 {
 		w.offers = slices.Delete(w.offers, at, at+1)
 	}
-	if w.hurry(offer{server: ch.serverKey, static: static, cookie: ch.cookie}) {
-		c.nextAt = now
-	}
+	w.hurry(offer{server: ch.serverKey, static: static, cookie: ch.cookie})
+	c.nextAt = now
 	return nil
 }
 

@@ -6,6 +6,7 @@
 //	go -C internal/mutate run . -files ack,inbox    # some files
 //	go -C internal/mutate run . -sample 10          # every tenth mutant
 //	go -C internal/mutate run . -dir ../ring        # another package; one of internal/ against the root's tests, too
+//	go -C internal/mutate run . -within 1s          # a first look: more survive, in a fraction of the time
 //	go -C internal/mutate run . -known              # those of equivalent.txt, too
 //	go -C internal/mutate run . -requirements 20    # see requirements.go (-seed, -dir ../../endpoint)
 //
@@ -31,6 +32,7 @@ func main() {
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many to try at a time")
 	flag.StringVar(&o.tests, "run", "", "only the tests that match this `pattern`")
 	flag.IntVar(&o.keep, "keep", 95, "the least share of mutants that must be noticed, in percent")
+	flag.DurationVar(&o.within, "within", 0, "give up on a mutant after tests that take so long: a first look; 0: all of them")
 	flag.BoolVar(&o.known, "known", false, "try those of equivalent.txt, too")
 	requirements := flag.Int("requirements", 0, "instead, break the code of so many requirements of docs/protocol.md and see whether the tests that cite them notice")
 	seed := flag.Uint64("seed", 0, "which requirements; 0: others each time")

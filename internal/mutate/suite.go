@@ -94,7 +94,7 @@ func (t *test) measure(n int, work string) error {
 	c.Env = append(c.Env, "MUTANTS_FELT="+file.Name())
 	began := time.Now()
 	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("the tests fail without a mutant: %s: %w:\n%s", t.name, err, out)
+		return fmt.Errorf("%s fails without a mutant: %w:\n%s", t.name, err, out)
 	}
 	t.took = time.Since(began)
 	t.feels, err = os.ReadFile(file.Name())

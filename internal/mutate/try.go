@@ -15,6 +15,7 @@ type options struct {
 	files, tests          string
 	sample, workers, keep int
 	known                 bool
+	within                time.Duration
 }
 
 // run tries the mutants of a package and fails if too many survive, or if an
@@ -100,7 +101,8 @@ type trial struct {
 // count is what became of the mutants of a file.
 type count struct{ noticed, equivalent, survived int }
 
-// measure runs each test once without a mutant.
+// measure runs each test once without a mutant. One that fails now and then is left
+// out: it would notice what it does not.
 func (t *trial) measure(work string) error {
 	for _, s := range t.suites {
 		tests, err := s.list(t.options.tests)
@@ -111,11 +113,17 @@ func (t *trial) measure(work string) error {
 	}
 	errs := make([]error, len(t.tests))
 	workers(t.workers, len(t.tests), func(i int) { errs[i] = t.tests[i].measure(len(t.mutants), work) })
-	for _, err := range errs {
-		if err != nil {
-			return err
+	for i, err := range errs {
+		if err == nil {
+			continue
 		}
+		if again := t.tests[i].measure(len(t.mutants), work); again != nil {
+			return again
+		}
+		fmt.Printf("UNSTABLE    %v\n", err)
+		t.tests[i] = nil
 	}
+	t.tests = slices.DeleteFunc(t.tests, func(u *test) bool { return u == nil })
 	slices.SortFunc(t.tests, func(a, b *test) int { return int(a.took - b.took) })
 	return nil
 }
@@ -173,7 +181,8 @@ func (t *trial) feeling(m mutant) (tests []*test) {
 // notice runs tests against a mutant until one of them fails: first those that take
 // a tenth of a second together, then those of half a second, and so on.
 func (t *trial) notice(m mutant, tests []*test) bool {
-	for slice := time.Second / 10; len(tests) > 0; slice *= 5 {
+	var all time.Duration
+	for slice := time.Second / 10; len(tests) > 0 && (t.within == 0 || all < t.within); slice *= 5 {
 		n, took := 0, time.Duration(0)
 		for n < len(tests) && (n == 0 || tests[n].suite == tests[0].suite && took+tests[n].took <= slice) {
 			took += tests[n].took
@@ -184,7 +193,7 @@ func (t *trial) notice(m mutant, tests []*test) bool {
 			t.remember(killer(out))
 			return true
 		}
-		tests = tests[n:]
+		tests, all = tests[n:], all+took
 	}
 	return false
 }

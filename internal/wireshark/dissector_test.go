@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,8 @@ const (
 	token     = 0x1122334455667788
 	strangers = 52000 // the port of what is not ackbits
 )
+
+var captureFile = flag.String("capture", "", "write the capture that docs/wireshark shows to this `file`")
 
 // names are the fields that are compared.
 var names = []string{
@@ -348,6 +351,9 @@ func TestSessions(t *testing.T) {
 	} {
 		t.Run(form.name, func(t *testing.T) {
 			frames := session(uint16(40000+2*i), form.a, form.b, uint64(10*i+1))
+			if form.name == "bundle" && *captureFile != "" {
+				require.NoError(t, os.WriteFile(*captureFile, pcap(frames), 0o644))
+			}
 			got, want := dissect(t, frames), expect(t, frames)
 			resent, acked := 0, 0
 			for i := range frames {

@@ -187,9 +187,9 @@ func (r *Run) Figures() []Figure {
 		{"p99", "p99", Milliseconds(r.latencies.quantile(990))},
 		{"p999", "p99.9", Milliseconds(r.latencies.quantile(999))},
 		{"max", "longest", Milliseconds(r.longest())},
-		{"rtt", "Smoothed RTT, client, server", Milliseconds(client.RTT) + ", " + Milliseconds(server.RTT)},
-		{"minrtt", "shortest lately", Milliseconds(client.MinRTT) + ", " + Milliseconds(server.MinRTT)},
-		{"queuedelay", "of it in a queue", Milliseconds(client.QueueDelay) + ", " + Milliseconds(server.QueueDelay)},
+		{"rtt", "Smoothed RTT, client, server", times(client.RTT, server.RTT)},
+		{"minrtt", "shortest lately", times(client.MinRTT, server.MinRTT)},
+		{"queuedelay", "of it in a queue", times(client.QueueDelay, server.QueueDelay)},
 		{"unacknowledged", "Received, never acknowledged", two([2]int{int(client.AcksOutrun), int(server.AcksOutrun)})},
 		{"known", "known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
 		{"state", "Sessions", r.state(Client) + ", " + r.state(Server)},
@@ -210,6 +210,11 @@ func (r *Run) state(side Side) string {
 		return err.Error()
 	}
 	return "alive"
+}
+
+// times writes two times with one unit.
+func times(a, b time.Duration) string {
+	return strings.TrimSuffix(Milliseconds(a), " ms") + ", " + Milliseconds(b)
 }
 
 func two(n [2]int) string { return strconv.Itoa(n[0]) + ", " + strconv.Itoa(n[1]) }
