@@ -163,8 +163,21 @@ func TestCookieOfARefusedClientDiesBeforeItIsForgotten(t *testing.T) {
 	require.Equal(t, []string{"Refuse"}, answer(slot, shown), "remembered until 30 s from now on")
 	require.Equal(t, []string{"Challenge"}, answer(slot+100*time.Millisecond, bare))
 	require.Equal(t, []string{"Challenge"}, answer(2*slot-1, bare))
+	before := w.server.Stats().Hushed
 	require.Empty(t, answer(2*slot, bare))
+	require.Equal(t, before+1, w.server.Stats().Hushed)
 	require.Empty(t, answer(2*slot, shown), "its cookie is dead")
+
+	w.clock.Set(start.Add(3*slot - 1))
+	w.join(elsewhere, knowing("bob"))
+	w.settle()
+	hellos = w.logged("Hello")
+	require.Empty(t, answer(3*slot+100*time.Millisecond, hellos[len(hellos)-2]), "remembered until just before 50 s")
+	w.clock.Set(start.Add(4 * slot))
+	w.join("203.0.113.67:1", knowing("cem"))
+	w.settle()
+	hellos = w.logged("Hello")
+	require.Equal(t, []string{"Challenge"}, answer(5*slot-1, hellos[len(hellos)-2]), "remembered until 60 s")
 }
 
 // A cookie that did not work is no obstacle to one that came later: after a burst of as
@@ -257,6 +270,10 @@ func TestCookiesHaveTheirTurns(t *testing.T) {
 		k.clock.Advance(1)
 		require.Equal(t, []byte{want}, k.shows(), "the longest ago")
 	}
+	k.offer(3)
+	require.Equal(t, []byte{3}, k.shows())
+	k.clock.Advance(250 * time.Millisecond)
+	require.Equal(t, []byte{9}, k.shows(), "which it has not lost")
 }
 
 // Of more cookies than are kept the one that was shown the longest ago gives way; those
@@ -292,9 +309,9 @@ func TestCookieShownTheLongestAgoGivesWay(t *testing.T) {
 // P-13.2.1.
 func TestCookiesShownAtOnceAreRationed(t *testing.T) {
 	k := newKnocker(t, knowing("ann"))
-	k.offer(upTo(1, 40)...)
+	k.offer(upTo(1, 32)...)
 	require.Equal(t, upTo(1, 32), k.shows())
-	k.offer(41)
+	k.offer(upTo(33, 41)...)
 	require.Empty(t, k.shows())
 	const interval = time.Second / 128
 	k.clock.Advance(interval - 1)
@@ -344,6 +361,33 @@ func TestHellosStopWhenTheCallerDoes(t *testing.T) {
 		require.True(t, c.Session() != nil || c.Err() != nil)
 		require.Equal(t, 1, said)
 	}
+}
+
+// What is for a client that has joined is nothing to one that has not, and Due of a session
+// may be broken off, too.
+func TestProbeBeforeTheSessionIsNothing(t *testing.T) {
+	w := newWorld(t, endpoint.ServerConfig{})
+	c := w.join(home, knowing("ann"))
+	for _, kind := range []byte{5, 6} {
+		_, err := c.Receive(append([]byte{0x0E, kind}, make([]byte, 24)...)) // of token 0
+		require.NoError(t, err)
+	}
+	w.settle()
+	require.NotNil(t, c.Session())
+	require.NoError(t, c.Err())
+	require.Empty(t, w.logged("ProbeReply"))
+	for range 100 {
+		c.Session().Send(make([]byte, 1000))
+	}
+	said := 0
+	for range c.Due(w.buf[:]) {
+		said++
+		break
+	}
+	for range c.Due(w.buf[:]) {
+		said++
+	}
+	require.Equal(t, 100, said)
 }
 
 // A client that was not told the server's key keeps cookies of several, and is admitted by
@@ -464,7 +508,7 @@ func (shortNonce) NonceSize() int { return 4 }
 // An AEAD that fails when its keys are there ends the client with its error.
 func TestClientEndsWhenItsAEADFails(t *testing.T) {
 	broken := errors.New("no such cipher")
-	for _, want := range []error{broken, ackbits.ErrConfig} {
+	for fails, want := range map[int]error{2: broken, 3: broken, 0: ackbits.ErrConfig} {
 		calls := 0
 		w := newWorld(t, endpoint.ServerConfig{})
 		cfg := knowing("ann")
@@ -473,12 +517,12 @@ func TestClientEndsWhenItsAEADFails(t *testing.T) {
 			require.NoError(t, err)
 			box, err := cipher.NewGCM(block)
 			switch calls++; {
-			case calls == 1:
-				return box, err
-			case want == broken:
+			case calls == fails:
 				return nil, broken
+			case fails == 0 && calls > 1:
+				return shortNonce{box}, nil
 			}
-			return shortNonce{box}, nil
+			return box, err
 		}
 		c := w.join(home, cfg)
 		w.settle()

@@ -146,8 +146,13 @@ func TestPlacesAreAddressesOrNetworks(t *testing.T) {
 	} {
 		require.Equal(t, placeOf(unmap(addr(pair[0])).Addr()), placeOf(unmap(addr(pair[1])).Addr()), pair)
 	}
-	for _, pair := range [][2]string{{"192.0.2.1:1", "192.0.2.2:1"}, {"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"}} {
+	for _, pair := range [][2]string{{"192.0.2.2:1", "192.0.2.3:1"}, {"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"}} {
 		require.NotEqual(t, placeOf(addr(pair[0]).Addr()), placeOf(addr(pair[1]).Addr()), pair)
+	}
+	for address, site := range map[string]string{
+		"192.0.2.3:1": "192.0.2.3/32", "[2001:db8:7:ffff::1]:1": "2001:db8:7::/48",
+	} {
+		require.Equal(t, netip.MustParsePrefix(site), siteOf(placeOf(addr(address).Addr())))
 	}
 }
 

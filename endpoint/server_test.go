@@ -34,6 +34,7 @@ func TestShutdownDeliversAndAdmitsNobody(t *testing.T) {
 	late := w.shake(host(1), knowing("eve"))
 	require.ErrorIs(t, late.Err(), endpoint.ErrRefused)
 	require.ErrorContains(t, late.Err(), "shutting down")
+	require.Equal(t, uint64(1), w.server.Stats().RefusedLeaving)
 	w.run(200 * time.Millisecond)
 	for _, c := range []*endpoint.Client{a, b} {
 		require.ErrorIs(t, c.Err(), ackbits.ErrPeerLeft)
