@@ -12,6 +12,9 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
+// Client: its calls, and the session that it joins. The handshake until then is in
+// knock.go; what a server does is in gate.go and server.go.
+
 // Client is one attempt to join a server, and the session that comes of it. It
 // is not safe for concurrent use.
 //

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// Cookies: how a server proves an address without remembering it. When a
+// client shows which cookie is in knock.go.
+
 // cookieSlot is how long the cookies of one slot of time are given out. One is
 // good in its slot and in the next, so for 10 to 20 s. Shorter, a client on a
 // slow path never returns one in time; longer, a cookie that was overheard serves

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// What a Server tells its application of its peers' lives: Joined, Moved, Left, and
+// how a peer that has ended goes. What a session brings is an Incoming (peer.go).
+
 // EventKind says what an Event tells.
 type EventKind uint8
 

@@ -10,6 +10,10 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
+// Gate: the handshake at the server, and the tokens it admitted, for servers with a
+// table of their own. Whom it admits is decided in admit.go; Server (server.go) puts a
+// table of peers on top of it.
+
 const (
 	// joinRate bounds the joins that a server computes for in a second, of which
 	// joinBurst may come at once. At 0.1 to 0.2 ms each a flood from many proved

@@ -9,6 +9,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// The handshake at the client: which Hello it sends when, with which cookie, and what
+// it does with the answers. The calls of the application are in client.go.
+
 const (
 	// helloInterval is how long a client waits for an answer to its Hello.
 	// Shorter, the servers of a game that begins are asked more often than they

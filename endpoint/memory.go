@@ -5,6 +5,9 @@ import (
 	"net/netip"
 )
 
+// What a Gate remembers of clients that proved an address, and how much of it. Nothing
+// is remembered of anybody before that.
+
 // memoryTime is how long a client is remembered after the last that was heard of
 // it: as long as a copy of its Hello could be good for anything.
 const memoryTime = int64(cookieLife)

@@ -11,6 +11,9 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
+// Path: where the datagrams of a session go, and the probe of a new address. It is the
+// same for Server and for servers with a table of their own.
+
 // probeInterval is the shortest time between two probes of a peer. Shorter, a
 // peer that forges addresses makes the server send more to strangers; longer,
 // a peer whose probe was lost moves later.

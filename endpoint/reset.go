@@ -7,6 +7,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// Reset at the server: the answer to datagrams of sessions that live nowhere. What a
+// client does with it is in client.go.
+
 // Reset answers a datagram of a session that lives nowhere, in no shard, of a
 // server with this Key: a client hears at once that there is nothing to wait for,
 // after a restart or where the server ended the session by itself. The answer,

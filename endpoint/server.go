@@ -9,6 +9,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// Server: the calls of an application on an open port, over a table of peers. The
+// handshake is gate.go's, changes of address are path.go's.
+
 // strangers is how many answers to strangers wait for Due: Challenges and Resets.
 // Fewer, a rush of joins between two calls of Due loses some; more, a flood
 // takes more memory, 99 bytes each and what holds them.

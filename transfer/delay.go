@@ -2,6 +2,9 @@ package transfer
 
 import "math"
 
+// What delays tell: the shortest way, the queue above it, and whether one stands. What
+// the rate does about it is in rate.go.
+
 const (
 	second      = int64(1e9)
 	millisecond = int64(1e6)

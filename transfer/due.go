@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// What goes out: Due, which chunk or message is next, and Deadline. How fast chunks go
+// is rate.go's; which of them were lost is flight.go's.
+
 // Due yields every datagram that may go now, each built from buf[:0] and valid
 // until the next: answers, offers and other messages, and chunks. A buf of
 // ackbits.MaxDatagramSize bytes fits them all. Call it after every Receive of the

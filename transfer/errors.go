@@ -10,6 +10,8 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// The errors of this package, and the reasons that peers give.
+
 // Reasons for the end of a transfer, see the methods Err. Words of the peer in them are
 // printable UTF-8 of up to 255 bytes, and as little to be trusted as the peer.
 var (

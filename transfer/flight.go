@@ -8,6 +8,9 @@ import (
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
+// The chunks that were sent and what became of them: delivered, lost or undecided.
+// What is sent again, and when, is for outgoing.go and due.go to say.
+
 const (
 	// maxFlight is how many chunks are remembered, those taken for lost included:
 	// 8 MiB in flight are 500 Mbit/s over 130 ms. More takes more memory, 64 bytes

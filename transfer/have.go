@@ -8,6 +8,9 @@ import (
 	"math/bits"
 )
 
+// The set of units that a receiver has stored, in memory and in the form that resumes
+// a transfer. Storing them is in incoming.go.
+
 // maxAhead is how many units a chunk may lie beyond the first missing one:
 // 512 MiB, for which a bitmap takes 128 KiB. A sender of this package stays
 // within what is in flight, some megabytes. More would let a sender claim more

@@ -2,6 +2,9 @@ package transfer
 
 import "io"
 
+// A file that comes in: storing chunks, checking the digest, and what the application
+// may ask. What goes back to the sender is in word.go.
+
 // Sink is where an incoming file goes; an *os.File is one. What was written is
 // read again to be checked. WriteAt is called with whole units of 512 bytes, two at most,
 // but at the end of the file, in any order, each offset once. It must not keep the bytes.

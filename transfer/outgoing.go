@@ -2,6 +2,9 @@ package transfer
 
 import "io"
 
+// A file that goes out: which of its units are next, which are delivered, and what the
+// application may ask. How fast it goes is rate.go's.
+
 // Outgoing is a file on its way to the peer.
 type Outgoing struct {
 	transfer

@@ -1,5 +1,8 @@
 package transfer
 
+// A probe: a few chunks faster than the rate, and what their arrival shows of the
+// link. When one begins and what follows from it is in rate.go.
+
 const (
 	// A probe is a row of chunks that are sent faster than the rate, to see how fast
 	// they arrive: probeChunks of them, or as many as take probeTime; more where the

@@ -1,5 +1,8 @@
 package transfer
 
+// How fast chunks go: slow start, probes, cuts. The signals are in delay.go, probe.go
+// and flight.go; what is sent is in due.go.
+
 const (
 	// wireOverhead is what a datagram has beside its payload: our header, UDP and
 	// IPv4, and some bytes for a seal or a tunnel. It matters little: rates are

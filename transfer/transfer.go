@@ -11,6 +11,9 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
+// Transfers: its configuration and its calls, but for Due and Deadline, which are in
+// due.go. One transfer is in outgoing.go or incoming.go.
+
 // Config says how Transfers works.
 type Config struct {
 	// Type is that of all datagrams of this package in the session, 16 to 255, the

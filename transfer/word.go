@@ -1,5 +1,8 @@
 package transfer
 
+// What both ends of a transfer share, and the messages that are repeated until they
+// are known to have arrived. Chunks are not here.
+
 // transfer is what both ends of one have.
 type transfer struct {
 	t       *Transfers

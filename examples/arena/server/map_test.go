@@ -361,6 +361,37 @@ func TestMapForNobody(t *testing.T) {
 	require.Less(t, *sent, 200_000)
 }
 
+// Who is not heard is sent nothing more of the map until it is heard again.
+func TestMapForTheSilent(t *testing.T) {
+	h := newHall(t, 1, simnet.Config{})
+	level := new(client.Level)
+	g := h.invite(level, dsl, dsl)
+	require.True(t, h.RunUntil(func() bool { done, _ := level.Progress(); return done > 20_000 }, time.Minute))
+	h.Up(g.addr).SetConfig(h.Now(), simnet.Config{Loss: 1})
+	h.Run(h.Now() + silent + 100*time.Millisecond)
+	sent := h.mapBytes(g.addr)
+	h.Run(h.Now() + 2*time.Second)
+	require.Zero(t, *sent)
+	h.Up(g.addr).SetConfig(h.Now(), dsl)
+	require.True(t, h.RunUntil(g.sees, h.Now()+time.Minute))
+}
+
+// Who loads the map for longer than players may be idle, or the map may stand still, is
+// not kicked, though it presses nothing; once it plays it has to.
+func TestLoadingIsNotIdle(t *testing.T) {
+	h := newHall(t, 1, simnet.Config{})
+	h.server.cfg.Idle = 5 * time.Second
+	slow := dsl
+	slow.Rate = 5_000
+	level := new(client.Level)
+	g := h.invite(level, slow, slow)
+	require.True(t, h.RunUntil(func() bool { return g.sees() || g.Over() != nil }, time.Minute))
+	require.NoError(t, g.Over())
+	require.Greater(t, h.Now(), mapPatience)
+	require.True(t, h.RunUntil(func() bool { return g.Over() != nil }, h.Now()+time.Minute))
+	require.ErrorContains(t, g.Over(), "you did nothing")
+}
+
 // Who refuses the map, or cancels it, is told that it cannot play.
 func TestMapRefused(t *testing.T) {
 	h := newHall(t, 1, simnet.Config{})
