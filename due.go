@@ -200,11 +200,16 @@ func (s *sender) overtaken(e *pending) bool {
 func (s *sender) nextEvents(now int64) (at int64, ok bool) {
 	crowded := s.window.crowded()
 	full := crowded && s.window.full() // until something is presumed lost
-	if at = now; !s.outbox.freshDue() || full {
+	switch fresh := s.outbox.freshDue(); {
+	case !fresh:
 		at, ok = s.nextCopy(now, full)
-		if !ok {
-			return at, false
-		}
+	case full: // a loss lets first copies go, which no budget holds back
+		at, ok = s.nextLoss()
+	default:
+		at, ok = now, true
+	}
+	if !ok {
+		return at, false
 	}
 	if crowded {
 		at = max(at, s.window.opensAt())

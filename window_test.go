@@ -292,3 +292,31 @@ func TestFullWindowAllocatesNothing(t *testing.T) {
 	require.True(t, p.a.channel.sender.window.crowded())
 	require.NoError(t, p.a.Err())
 }
+
+// With a full window a loss lets first copies go, which no budget holds back: Deadline
+// must not name the later time at which the budget allows the next further copy.
+func TestDeadlineTellsOfFirstCopiesThatALossLetsGo(t *testing.T) {
+	var clock ManualClock
+	clock.Set(time.Unix(1, 0))
+	s, err := NewSession(Config{Clock: &clock, Adaptive: true, EventRate: 700, Heartbeat: time.Second, StallTimeout: -1})
+	require.NoError(t, err)
+	for range 60 {
+		_, err := s.Send(make([]byte, 600))
+		require.NoError(t, err)
+	}
+	for range s.Due(nil) {
+	}
+	require.Greater(t, s.Stats().EventsSent, uint64(0))
+	for s.Stats().EventsSent < 60 {
+		at, ok := s.Deadline()
+		require.True(t, ok)
+		if at.After(clock.Now()) {
+			clock.Set(at.Add(-1))
+			_, ok = s.AppendDue(nil)
+			require.False(t, ok, "a nanosecond before %v", at)
+			clock.Set(at)
+		}
+		_, ok = s.AppendDue(nil)
+		require.True(t, ok, "at %v", at)
+	}
+}
