@@ -329,3 +329,37 @@ func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 	require.Equal(t, Outcome{0, TypeInput, false, 0}, o)
 	require.Equal(t, "kept", string(c.AppendDueEvents([]byte("kept"), h.Sequence, 1000)), "all outcomes are known")
 }
+
+// A channel ends once: half the number space is no second reason.
+func TestChannelKeepsTheReasonOfItsEnd(t *testing.T) {
+	c, _ := newChannel(t, Config{})
+	for range 1<<15 - 1 {
+		c.NextHeader(TypeInput)
+	}
+	for range eventWindow + 1 {
+		c.Send(nil)
+	}
+	require.ErrorIs(t, c.Err(), ErrUnacknowledged)
+	_, ok := c.NextHeader(TypeInput)
+	require.False(t, ok)
+	require.ErrorIs(t, c.Err(), ErrUnacknowledged)
+}
+
+// What does not fit into the window of Config.Adaptive waits.
+func TestChannelsEventsWaitForTheWindow(t *testing.T) {
+	c, _ := newChannel(t, Config{Adaptive: true})
+	const size = 1000
+	for range 2 * firstWindow / size {
+		c.Send(make([]byte, size))
+	}
+	sent := 0
+	for {
+		h, _ := c.NextHeader(TypeEvent)
+		list := c.AppendDueEvents(nil, h.Sequence, maxListSize)
+		if list == nil {
+			break
+		}
+		sent += size
+	}
+	require.Less(t, sent, firstWindow+size)
+}

@@ -25,6 +25,17 @@ func TestPlanEndsWithItsLastCopy(t *testing.T) {
 	}
 }
 
+// Each copy takes its own bit off the plan.
+func TestPlanIsSpentCopyByCopy(t *testing.T) {
+	plan := copyPlan{left: 2, far: 0b10}
+	plan.spend()
+	require.Equal(t, copyPlan{left: 1, far: 0b1}, plan)
+	plan.spend()
+	require.Zero(t, plan)
+	plan.spend()
+	require.Zero(t, plan)
+}
+
 // Events that back off while a queue stands need not any more once an older one is
 // delivered, though by a bit, which is no sample of the round trip.
 func TestEventBacksOffNoMoreOnceAnOlderOneIsDelivered(t *testing.T) {
