@@ -108,7 +108,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 			known := s.channel.sender.log.remembered(number)
 			// 4.2: it has to be while it has no outcome, or less than 256 newer ones; a
 			// delivered one has nothing to tell any more.
-			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
+			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].outcome == isUndecided || e.m.sent[i].outcome == isLost && len(e.m.sent)-i <= 256) {
 				t.Fatalf("datagram %d is forgotten", number)
 			}
 			return known

@@ -298,7 +298,7 @@ func TestRefusalThatIsLostComesAgain(t *testing.T) {
 	}})
 	c := w.join(home, knowing("ann"))
 	lost := 0
-	for c.Err() == nil {
+	for step := 0; c.Err() == nil && step < 600; step++ {
 		w.flush()
 		for _, p := range w.take() {
 			if kindOf(p.data) == "Refuse" && lost < 3 {
@@ -486,7 +486,7 @@ func TestAcceptIsRepeatedUntilItsSessionIsHeard(t *testing.T) {
 	w := newWorld(t, endpoint.ServerConfig{})
 	c := w.join(home, knowing("ann"))
 	accepts := 0
-	for c.Session() == nil {
+	for step := 0; c.Session() == nil && step < 600; step++ {
 		if w.flush(); len(w.events) == 1 && accepts == 0 {
 			w.events[0].Peer.Session().Send([]byte("before it knows")) // it has joined at the server
 		}

@@ -11,17 +11,21 @@
 //
 // # What it promises
 //
-// With ClientConfig.ServerKey set, the client knows that it talks to the holder of
-// that key before a byte of the game flows, and its hello is sealed to it. The
-// server knows that the client got what was sent to its address, and of who it is
-// whatever its hello proves to Admit. Every session has fresh keys that nobody finds
-// again once both sides have forgotten them, the server's key or not. Who
-// only sees the datagrams learns nothing but their sizes, times and
-// headers; who can send with any address makes no peer, ends none, moves
-// none (but who also sees the datagrams, wins each race with them, and relays a Probe and its
-// reply, has a peer's datagrams sent its way for as long as it wins), and draws no more bytes from the server than it sent; memory and work are
-// bounded. The file SECURITY.md of the module says against whom each of this holds,
-// what does not, and which test shows it.
+// With ClientConfig.ServerKey set, the client knows before a byte of the game flows
+// that it talks to the holder of that key, and its hello is sealed to it. The server
+// knows that the client receives what is sent to its address; who the client is, it
+// knows as far as the hello proves it to Admit. Each session has fresh keys. Once both
+// sides have forgotten them nobody finds them again, not even with the server's key.
+//
+//   - Who only sees the datagrams learns their sizes, times and headers, no more.
+//   - Who can send with any address cannot make a peer, end one or move one, and draws
+//     no more bytes from the server than it sent.
+//   - Who can do both, wins each race with the datagrams, and relays a Probe and its
+//     reply, has a peer's datagrams sent its way for as long as it wins.
+//   - Memory and work are bounded.
+//
+// The file SECURITY.md of the module says against whom each of this holds, what does
+// not, and which test shows it.
 //
 // # The handshake
 //
@@ -45,7 +49,7 @@
 // said again after 100 ms at the earliest, and one of a client waits for Due; until then its Hellos
 // are dropped unread. It is remembered for 20 s after the last of its Hellos and the end of its session, which is as
 // long as a cookie can be good, and who was refused, plays or has played gets no new
-// one: a copy of a Hello makes no second peer. A client
+// one that lives longer: a copy of a Hello makes no second peer. A client
 // that knocks again, after a crash, say, has a new key and is a new peer.
 //
 // # On the wire

@@ -69,7 +69,7 @@
 // # Hostile peers
 //
 // A sender can make the receiver store what Accept granted, and otherwise remember 64
-// transfers, with at most 128 KiB each of what lies ahead of gaps. A receiver can make
+// transfers, with at most 128 KiB each of what lies behind gaps. A receiver can make
 // its own transfer slow, or fast beyond what the link has to spare; Config.MaxRate
 // bounds that. Of errors here the peer hears the text of Accept's alone; what it says
 // itself is made printable. Nothing here is secret or authentic by itself: that is the session's,

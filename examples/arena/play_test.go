@@ -85,6 +85,7 @@ func TestPlay(t *testing.T) {
 	require.ErrorIs(t, term.Over(), ackbits.ErrClosed)
 	require.EqualValues(t, 1, term.Network().EventsSent, "the line of chat")
 	require.Positive(t, term.Network().EventsReceived)
+	require.NotNil(t, term.Level().Map())
 	require.Contains(t, term.View().Log, "<Ann> hello")
 	f.waitFor(time.Second, "Ann to be gone", func() bool { return f.server.Players() == 2 })
 	r := f.wantLedgersClean()

@@ -81,7 +81,7 @@ func (g *fileGame) stamp(size int) []byte {
 	return binary.LittleEndian.AppendUint64(make([]byte, 0, size), uint64(time.Since(g.start)))[:size]
 }
 
-// arrived takes in a state or an event at an end. What the client receives counts, of the
+// arrived counts a state or an event at an end. What the client receives counts, of the
 // time when the file was on its way.
 func (g *fileGame) arrived(at int, payload []byte, ages *[]time.Duration) {
 	g.mu.Lock()
@@ -95,7 +95,7 @@ func (g *fileGame) arrived(at int, payload []byte, ages *[]time.Duration) {
 func (g *fileGame) state(at int, payload []byte) { g.arrived(at, payload, &g.states) }
 func (g *fileGame) event(at int, payload []byte) { g.arrived(at, payload, &g.events) }
 
-// part takes in the next bytes of the file.
+// part counts the next bytes of the file.
 func (g *fileGame) part(b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +104,7 @@ func (g *fileGame) part(b []byte) {
 	}
 }
 
-// read takes in the file from a stream.
+// read reads the file from a stream.
 func (g *fileGame) read(r io.Reader) {
 	buf := make([]byte, 16<<10)
 	for {

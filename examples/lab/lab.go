@@ -45,7 +45,7 @@ func (o *outcome) quantile(q float64) time.Duration {
 	return never
 }
 
-// add takes in a game.
+// add adds a game.
 func (o *outcome) add(r scenario.Result) {
 	if o.err == nil {
 		o.err = r.Err

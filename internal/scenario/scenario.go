@@ -16,7 +16,7 @@ import (
 // Traffic is what both sides send, a being the client and b the server. All
 // happens on ticks.
 type Traffic struct {
-	Duration  time.Duration // for which events are sent; what is under way then is waited for
+	Duration  time.Duration // for which events are sent; what is in flight then is waited for
 	TickRate  int           // ticks a second
 	EventRate int           // events a second and side
 	EventSize int           // bytes, 8 at least

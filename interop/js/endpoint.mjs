@@ -40,9 +40,11 @@ const publicBytesOf = (privateKey) =>
 
 /**
  * X25519; null for a point of low order (P-13.2.4).
- * @param {import('node:crypto').KeyObject} privateKey @param {Uint8Array} publicBytes
+ * @param {import('node:crypto').KeyObject | null} privateKey null once it is forgotten
+ * @param {Uint8Array} publicBytes
  */
 function agree(privateKey, publicBytes) {
+  if (!privateKey) return null;
   const key = Buffer.concat([PUBLIC_DER, publicBytes]);
   try {
     const publicKey = createPublicKey({ key, format: 'der', type: 'spki' });
@@ -140,6 +142,7 @@ export class Client {
 
   #config;
   #clock;
+  /** @type {import('node:crypto').KeyObject | null} */
   #privateKey;
   #key; // C
   #hello;
@@ -163,8 +166,9 @@ export class Client {
     if (serverKey && serverKey.length !== 32) throw new RangeError('serverKey is 32 bytes');
     this.#config = { serverKey, wide, session };
     this.#clock = new Clock(start);
-    this.#privateKey = privateKeyOf(privateKey);
-    this.#key = publicBytesOf(this.#privateKey);
+    const key = privateKeyOf(privateKey);
+    this.#privateKey = key;
+    this.#key = publicBytesOf(key);
     this.#hello = new Uint8Array(hello);
   }
 
@@ -188,7 +192,7 @@ export class Client {
     if (kind === Kind.CHALLENGE && datagram.length >= 35) this.#challenged(time, datagram);
     const [least, most] = SIZES[kind] ?? [Infinity, 0];
     if (datagram.length < least || datagram.length > most) return null;
-    if (!this.session && kind === Kind.ACCEPT && this.#tries.take(time)) this.#accepted(now, datagram);
+    if (kind === Kind.ACCEPT && this.#offers.length > 0 && this.#tries.take(time)) this.#accepted(now, datagram);
     if (!this.session && kind === Kind.REFUSE) this.#refused(datagram);
     if (this.session && kind === Kind.PROBE) this.#probed(datagram);
     if (this.session && kind === Kind.RESET) this.#reset(datagram);
@@ -304,7 +308,7 @@ export class Client {
   /** @param {number} now @param {Uint8Array} message an Accept */
   #accepted(now, message) {
     const ephemeral = message.subarray(2, 34); // E
-    const second = this.#offers.length > 0 && agree(this.#privateKey, ephemeral);
+    const second = agree(this.#privateKey, ephemeral);
     if (!second) return;
     const helloHash = sha256(this.#hello); // H
     for (const { serverKey, shared } of this.#servers) {
@@ -327,6 +331,7 @@ export class Client {
         start: now,
         aead: aesGcm(key('client to server', acceptHash), key('server to client', acceptHash)), // P-13.3.2
       });
+      [this.#privateKey, this.#offers] = [null, []]; // what could open this session again (P-13.3.3)
       return;
     }
   }

@@ -30,7 +30,7 @@
 // replies "welcome". Half-way it moves to another port of its own, once.
 //
 // The events of the command are delivered here in order, so that it must keep to
-// the span of 256 ids, and no datagram of it may be refused.
+// the send window of 256 ids, and no datagram of it may be refused.
 package main
 
 import (

@@ -149,7 +149,7 @@ func (p *peer) begin(deadline time.Time) error {
 	return nil
 }
 
-// read hands over what the socket gets, until it is closed.
+// read passes on what the socket receives, until it is closed.
 func (p *peer) read() {
 	buf := make([]byte, 2048)
 	for {

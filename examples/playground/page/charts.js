@@ -3,7 +3,7 @@
 // took. A library for charts would be larger than all scripts of this page.
 
 const MINUTE = 60_000;
-const COLUMNS = ["at", "sentC", "sentS", "lostC", "lostS", "bytesC", "bytesS", "events", "handed", "copies", "p50", "p99", "rttC", "rttS", "minC", "minS", "queueC", "queueS"];
+const COLUMNS = ["at", "sentC", "sentS", "lostC", "lostS", "bytesC", "bytesS", "events", "delivered", "copies", "p50", "p99", "rttC", "rttS", "minC", "minS", "queueC", "queueS"];
 
 // samples holds the samples of each run: an object for each.
 const samples = [[], []];
