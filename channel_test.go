@@ -362,4 +362,5 @@ func TestChannelsEventsWaitForTheWindow(t *testing.T) {
 		sent += size
 	}
 	require.Less(t, sent, firstWindow+size)
+	require.False(t, c.EventsDue(maxListSize))
 }
