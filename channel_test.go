@@ -364,3 +364,38 @@ func TestChannelsEventsWaitForTheWindow(t *testing.T) {
 	require.Less(t, sent, firstWindow+size)
 	require.False(t, c.EventsDue(maxListSize))
 }
+
+// A channel that only receives is as busy as one that sends: it keeps the memory that
+// the next burst takes. One that receives heartbeats is not.
+func TestChannelThatReceivesIsBusy(t *testing.T) {
+	for heard, kept := range map[Type]bool{TypeInput: true, TypeHeartbeat: false} {
+		c, clock := newChannel(t, Config{})
+		_, err := c.Receive(Header{Type: TypeEvent}, eventList(make([]Event, 100)...))
+		require.NoError(t, err)
+		for seq := range uint16(5) {
+			c.Receive(Header{Type: heard, Sequence: 1 + seq}, nil)
+			clock.Advance(time.Duration(trim.Period))
+			c.NextHeader(TypeHeartbeat)
+		}
+		require.Equal(t, kept, cap(c.receiver.inbox.parsed) > 0, heard)
+	}
+}
+
+// While nothing is acknowledged, events ride in bundles; a channel has none.
+func TestChannelsEventsDoNotRide(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	h, _ := c.NextHeader(TypeInput)
+	clock.Advance(30 * ms)
+	c.Receive(Header{Type: TypeInput, Ack: h.Sequence}, nil)
+	c.Send([]byte("x"))
+	for range 3 {
+		require.True(t, c.EventsDue(100))
+		h, _ = c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
+		due, _ := c.Deadline()
+		clock.Set(due.Add(-1))
+		require.False(t, c.EventsDue(100))
+		clock.Set(due)
+	}
+	require.Greater(t, clock.Now().Sub(time.Time{}), 300*ms, "a silence")
+}
