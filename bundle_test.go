@@ -188,6 +188,18 @@ func TestEventsThatRideTakeAtMost600Bytes(t *testing.T) {
 	}
 }
 
+// A datagram delivers what rode in it, and no more.
+func TestAckOfADatagramDeliversWhatRodeInIt(t *testing.T) {
+	p := silenced(t, Config{}, 10, 10, 700)
+	require.Equal(t, []uint16{0, 1}, p.carried(0))
+	p.ack(p.flying[len(p.flying)-1].Sequence, 0)
+	p.wantInFlight(1)
+	p = silenced(t, Config{}, 10, 700)
+	require.Equal(t, []uint16{0}, p.carried(0))
+	p.ack(p.flying[len(p.flying)-1].Sequence, 0)
+	p.wantInFlight(1)
+}
+
 // Those that ride spend the budget, and do not without it.
 func TestEventsThatRideSpendTheBudget(t *testing.T) {
 	p := silenced(t, Config{EventRate: 30}, 10, 10) // 14 bytes each

@@ -122,15 +122,12 @@ func TestEachEventBacksOffForItself(t *testing.T) {
 	q := newQueued(t)
 	p := q.patience()
 	last, gaps := map[uint16]time.Time{}, map[uint16][]time.Duration{}
-	for id := range uint16(3) {
-		q.Send([]byte("x"))
-		q.carry()
-		last[id] = q.clock.Now()
-		if id < 2 {
-			q.clock.Advance(p/4 + p*time.Duration(id)/2)
+	for n := range 30 {
+		if n == 0 || n == 5 || n == 8 {
+			q.Send([]byte("x"))
+			id, _ := q.carry()
+			last[id] = q.clock.Now()
 		}
-	}
-	for range 24 {
 		id := q.next()
 		gaps[id] = append(gaps[id], q.clock.Now().Sub(last[id]))
 		last[id] = q.clock.Now()
@@ -190,6 +187,10 @@ func TestEventBacksOffNoMoreOnceAnOlderOneIsDelivered(t *testing.T) {
 	q.ack(newer, 1<<(newer-1-first))
 	require.Equal(t, 1, q.InFlight())
 	require.True(t, q.EventsDue(100))
+	_, again := q.carry()
+	q.ack(again, 0)
+	_, ok := q.Deadline()
+	require.False(t, ok, "nothing is left")
 }
 
 // An acknowledgement that shows a queue to be gone makes events due at once that have
