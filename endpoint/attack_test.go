@@ -474,11 +474,17 @@ func TestResetsAreRationedForEachNetwork(t *testing.T) {
 		return n
 	}
 	require.Equal(t, 200, resets("203.0.113.9:9"))
-	require.Zero(t, resets("203.0.113.10:9"), "the same /24")
+	require.Zero(t, resets("203.0.113.200:9"), "the same /24")
 	require.Zero(t, resets("[::ffff:203.0.113.10]:9"))
-	require.Equal(t, 256-200, resets("[2001:db8::1]:9"), "what is left for all")
-	w.clock.Advance(time.Second)
+	require.Equal(t, 256-200, resets("203.0.112.9:9"), "what is left for all")
+	w.clock.Advance(time.Second - 1)
+	require.Zero(t, resets("203.0.113.9:9"), "the second is not over")
+	w.clock.Advance(1)
 	require.Equal(t, 200, resets("203.0.113.9:9"))
+	w.clock.Advance(time.Second)
+	require.Equal(t, 200, resets("[2001:db8::1]:9"))
+	require.Zero(t, resets("[2001:db8::8000:0:0:1]:9"), "the same /64")
+	require.Equal(t, 256-200, resets("[2001:db8:0:1::1]:9"))
 }
 
 // P-13.2.6.

@@ -531,6 +531,31 @@ func TestClientEndsWhenItsAEADFails(t *testing.T) {
 	}
 }
 
+// A server whose AEAD no session takes, which shows when the keys are there, admits nobody and
+// gives the seat back.
+func TestSessionThatCannotBeMadeTakesNoSeat(t *testing.T) {
+	unfit := true
+	calls := 0
+	w := newWorld(t, endpoint.ServerConfig{MaxPeers: 1, AEAD: func(key []byte) (cipher.AEAD, error) {
+		block, err := aes.NewCipher(key)
+		require.NoError(t, err)
+		box, err := cipher.NewGCM(block)
+		if calls++; calls > 1 && unfit {
+			return shortNonce{box}, nil
+		}
+		return box, err
+	}})
+	require.Nil(t, w.shake(host(1), knowing("ann")).Session())
+	require.Equal(t, uint64(1), w.server.Stats().Failed)
+	require.Zero(t, w.server.Stats().Peers)
+	require.Empty(t, w.events)
+	unfit = false
+	require.NotNil(t, w.shake(host(2), knowing("bob")).Session())
+	w.clock.Advance(20 * time.Second)
+	require.ErrorContains(t, w.shake(host(3), knowing("cem")).Err(), "full")
+	require.Equal(t, 2, w.server.Stats().Remembered, "the one that could not be admitted is forgotten")
+}
+
 // An Accept that opens and does not say how long its reply is begins nothing.
 // P-13.1.4.
 func TestAcceptSaysHowLongItsReplyIs(t *testing.T) {

@@ -237,6 +237,11 @@ func TestGateResetsWhatHasEnded(t *testing.T) {
 	require.Empty(t, f.gate.Reset(nil, f.from, d))
 	require.Empty(t, f.gate.Reset(nil, f.from, d[:33]))
 	f.gate.End(a.Config.Token)
+	require.Empty(t, f.gate.Reset(nil, f.from, d[:33]), "longer than this would not be")
+	bare := append([]byte{0x0A}, d[1:]...)
+	require.Empty(t, f.gate.Reset(nil, f.from, bare))
+	require.Empty(t, f.gate.Reset(nil, f.from, append([]byte{0x0E}, d[1:]...)))
+	require.Zero(t, f.gate.Stats().ResetsHeld)
 	require.Len(t, f.gate.Reset(nil, f.from, d), 26)
 	require.Equal(t, uint64(1), f.gate.Stats().Resets)
 }

@@ -337,21 +337,30 @@ func (sh *shard) saidAll(now, deadline time.Time) bool {
 	return true
 }
 
-// close ends all sessions: three Disconnects each.
+// close ends all sessions: three Disconnects each. They leave before the sessions are
+// forgotten, or the reader's Reset could overtake them.
 func (sh *shard) close() {
+	sh.everybody(func(p *peer) {
+		p.session.Close()
+		sh.flush(p)
+	})
+	sh.out.flush()
+	sh.everybody(func(p *peer) {
+		p.room.seats[p.slot] = nil
+		sh.settle(p)
+	})
+	sh.publish()
+}
+
+// everybody calls a function for each player of the shard.
+func (sh *shard) everybody(do func(p *peer)) {
 	for _, r := range sh.rooms {
-		for slot, p := range r.seats {
-			if p == nil {
-				continue
+		for _, p := range r.seats {
+			if p != nil {
+				do(p)
 			}
-			p.session.Close()
-			sh.flush(p)
-			r.seats[slot] = nil
-			sh.settle(p)
 		}
 	}
-	sh.out.flush()
-	sh.publish()
 }
 
 // measure counts a tick.

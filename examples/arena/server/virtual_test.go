@@ -140,3 +140,25 @@ func (h *hall) mapBytes(to netip.AddrPort) *int {
 	})
 	return n
 }
+
+// When the server leaves, its Disconnects are on their way before it forgets who they go
+// to: else it would answer their inputs with Resets, which may be there first.
+func TestDisconnectsLeaveFirst(t *testing.T) {
+	h := newHall(t, 1, simnet.Config{})
+	guests := []*guest{h.invite(nil, dsl, dsl), h.invite(nil, dsl, dsl), h.invite(nil, dsl, dsl)}
+	h.Run(time.Second)
+	require.Equal(t, len(guests), h.server.Players())
+	writes := 0
+	h.shard().out.write = func(messages []ipv4.Message) (int, error) {
+		writes++
+		require.Equal(t, len(guests), h.server.Players())
+		return h.write(messages)
+	}
+	h.shard().close()
+	require.Positive(t, writes)
+	require.Zero(t, h.server.Players())
+	h.Run(2 * time.Second)
+	for _, g := range guests {
+		require.ErrorIs(t, g.Over(), ackbits.ErrPeerLeft)
+	}
+}
