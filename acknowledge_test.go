@@ -367,6 +367,7 @@ func TestAckOfAnEventThatIsDueTakesItOffTheList(t *testing.T) {
 	p.flush()
 	p.sleep(100 * ms)
 	p.wantEventsOut(0) // 1 is due as well
+	p.wantDeadline(p.now())
 	p.ack(1, 0)
 	p.wantNothing()
 }

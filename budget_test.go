@@ -77,3 +77,19 @@ func TestNextOldestEventIsOwedACopy(t *testing.T) {
 	p.ack(first.Sequence, 0)
 	p.wantEventsOut(1)
 }
+
+// Nothing else is owed a copy, and the oldest not before its last is presumed lost.
+func TestOldestEventIsOwedNothingWhileItsCopyMayArrive(t *testing.T) {
+	p := solo(t, Config{EventRate: 1, ResendDelay: 2 * time.Second, Heartbeat: 10 * time.Second, Timeout: 20 * time.Second})
+	p.send("0", "1")
+	p.wantEventsOut(0, 1)
+	p.sleep(2 * time.Second)
+	p.wantEventsOut(0) // which is worth the rate of 5 s
+	p.wantDeadline(4 * time.Second)
+	p.sleep(time.Second)
+	p.wantNothing()
+	p.sleep(time.Second - 1)
+	p.wantNothing()
+	p.sleep(1)
+	p.wantEventsOut(0)
+}

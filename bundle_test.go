@@ -107,3 +107,109 @@ func requireBundleRefused(t *testing.T, payload []byte) {
 	require.Equal(t, before, events)
 	require.Nil(t, rest)
 }
+
+// silenced is a session that sent events of such sizes, in one flush, after which
+// nothing was acknowledged for 200 ms.
+func silenced(t *testing.T, cfg Config, sizes ...int) *actor {
+	cfg.Adaptive, cfg.Bundle = true, true
+	p := solo(t, cfg)
+	for range 3 {
+		k := p.emit(TypeInput)
+		p.sleep(30 * ms)
+		p.ack(k.Sequence, 0)
+	}
+	for _, size := range sizes {
+		p.send(long(size))
+	}
+	p.flush()
+	p.sleep(200 * ms)
+	return p
+}
+
+// carried sends a datagram of the application's and returns the ids of the events in it.
+func (p *actor) carried(payload int) (ids []uint16) {
+	p.tb.Helper()
+	out, _, err := p.s.AppendDatagram(nil, TypeInput, make([]byte, payload))
+	require.NoError(p.tb, err)
+	k := p.packet(out)
+	if k.Type != TypeBundle {
+		return nil
+	}
+	list, _, ok := parseModelList(k.payload[1:])
+	require.True(p.tb, ok)
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// While nothing is acknowledged, every bundle carries the oldest events, due or not.
+func TestOldestEventsRideWhileNothingIsAcknowledged(t *testing.T) {
+	p := silenced(t, Config{}, 10, 10)
+	for range 3 {
+		require.Equal(t, []uint16{0, 1}, p.carried(0))
+	}
+	require.EqualValues(t, 6, p.s.Stats().EventsResent)
+	p.wantEventsOut(0, 1) // riding puts nothing off
+	p.send("new", long(700))
+	require.Equal(t, []uint16{0, 1, 2, 3}, p.carried(0))
+	require.Equal(t, []uint16{0, 1, 2}, p.carried(0), "the last is too large to ride")
+	p.ack(3, 0) // an event's first datagram, after the silence
+	require.Empty(t, p.carried(0))
+
+	p = silenced(t, Config{}, 10)
+	p.emit(TypeConnect)
+	p = silenced(t, Config{})
+	require.Empty(t, p.carried(0))
+	p.send("first")
+	require.Equal(t, []uint16{0}, p.carried(0))
+	require.Empty(t, p.carried(0), "it could not be acknowledged yet")
+}
+
+// What rides takes 600 bytes of a datagram at most, and no more than there is room for.
+func TestEventsThatRideTakeAtMost600Bytes(t *testing.T) {
+	for _, tc := range []struct {
+		sizes   []int
+		payload int
+		want    []uint16
+	}{
+		{[]int{maxRiders - 5}, 0, []uint16{0}},
+		{[]int{maxRiders - 4}, 0, nil},
+		{[]int{300, maxRiders - 309}, 0, []uint16{0, 1}},
+		{[]int{300, maxRiders - 308}, 0, []uint16{0}},
+		{[]int{300, maxRiders - 308, 1}, 0, []uint16{0}},
+		{[]int{100}, MaxDatagramSize - HeaderSize - bundleOverhead - 105, []uint16{0}},
+		{[]int{100}, MaxDatagramSize - HeaderSize - bundleOverhead - 104, nil},
+		{[]int{100, 100}, MaxDatagramSize - HeaderSize - bundleOverhead - 209, []uint16{0, 1}},
+		{[]int{100, 100}, MaxDatagramSize - HeaderSize - bundleOverhead - 208, []uint16{0}},
+	} {
+		p := silenced(t, Config{}, tc.sizes...)
+		require.Equal(t, tc.want, p.carried(tc.payload), "%v", tc)
+	}
+}
+
+// A datagram delivers what rode in it, and no more.
+func TestAckOfADatagramDeliversWhatRodeInIt(t *testing.T) {
+	p := silenced(t, Config{}, 10, 10, 700)
+	require.Equal(t, []uint16{0, 1}, p.carried(0))
+	p.ack(p.flying[len(p.flying)-1].Sequence, 0)
+	p.wantInFlight(1)
+	p = silenced(t, Config{}, 10, 700)
+	require.Equal(t, []uint16{0}, p.carried(0))
+	p.ack(p.flying[len(p.flying)-1].Sequence, 0)
+	p.wantInFlight(1)
+}
+
+// Those that ride spend the budget, and do not without it.
+func TestEventsThatRideSpendTheBudget(t *testing.T) {
+	p := silenced(t, Config{EventRate: 30}, 10, 10) // 14 bytes each
+	require.Equal(t, []uint16{0, 1}, p.carried(0))
+	again := time.Duration(p.s.channel.sender.budget.allowedAt())
+	p.sleepUntil(again - 1)
+	require.Empty(t, p.carried(0))
+	p.sleepUntil(again)
+	require.Equal(t, []uint16{0}, p.carried(0))
+	require.Empty(t, p.carried(0))
+	p.send("new")
+	require.Equal(t, []uint16{2}, p.carried(0), "first copies are free")
+}

@@ -329,3 +329,73 @@ func TestEndedChannelAnswersEveryCallWithTheReason(t *testing.T) {
 	require.Equal(t, Outcome{0, TypeInput, false, 0}, o)
 	require.Equal(t, "kept", string(c.AppendDueEvents([]byte("kept"), h.Sequence, 1000)), "all outcomes are known")
 }
+
+// A channel ends once: half the number space is no second reason.
+func TestChannelKeepsTheReasonOfItsEnd(t *testing.T) {
+	c, _ := newChannel(t, Config{})
+	for range 1<<15 - 1 {
+		c.NextHeader(TypeInput)
+	}
+	for range eventWindow + 1 {
+		c.Send(nil)
+	}
+	require.ErrorIs(t, c.Err(), ErrUnacknowledged)
+	_, ok := c.NextHeader(TypeInput)
+	require.False(t, ok)
+	require.ErrorIs(t, c.Err(), ErrUnacknowledged)
+}
+
+// What does not fit into the window of Config.Adaptive waits.
+func TestChannelsEventsWaitForTheWindow(t *testing.T) {
+	c, _ := newChannel(t, Config{Adaptive: true})
+	const size = 1000
+	for range 2 * firstWindow / size {
+		c.Send(make([]byte, size))
+	}
+	sent := 0
+	for {
+		h, _ := c.NextHeader(TypeEvent)
+		list := c.AppendDueEvents(nil, h.Sequence, maxListSize)
+		if list == nil {
+			break
+		}
+		sent += size
+	}
+	require.Less(t, sent, firstWindow+size)
+	require.False(t, c.EventsDue(maxListSize))
+}
+
+// A channel that only receives is as busy as one that sends: it keeps the memory that
+// the next burst takes. One that receives heartbeats is not.
+func TestChannelThatReceivesIsBusy(t *testing.T) {
+	for heard, kept := range map[Type]bool{TypeInput: true, TypeHeartbeat: false} {
+		c, clock := newChannel(t, Config{})
+		_, err := c.Receive(Header{Type: TypeEvent}, eventList(make([]Event, 100)...))
+		require.NoError(t, err)
+		for seq := range uint16(5) {
+			c.Receive(Header{Type: heard, Sequence: 1 + seq}, nil)
+			clock.Advance(time.Duration(trim.Period))
+			c.NextHeader(TypeHeartbeat)
+		}
+		require.Equal(t, kept, cap(c.receiver.inbox.parsed) > 0, heard)
+	}
+}
+
+// While nothing is acknowledged, events ride in bundles; a channel has none.
+func TestChannelsEventsDoNotRide(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	h, _ := c.NextHeader(TypeInput)
+	clock.Advance(30 * ms)
+	c.Receive(Header{Type: TypeInput, Ack: h.Sequence}, nil)
+	c.Send([]byte("x"))
+	for range 3 {
+		require.True(t, c.EventsDue(100))
+		h, _ = c.NextHeader(TypeEvent)
+		require.NotEmpty(t, c.AppendDueEvents(nil, h.Sequence, 100))
+		due, _ := c.Deadline()
+		clock.Set(due.Add(-1))
+		require.False(t, c.EventsDue(100))
+		clock.Set(due)
+	}
+	require.Greater(t, clock.Now().Sub(time.Time{}), 300*ms, "a silence")
+}

@@ -1,6 +1,7 @@
 package ackbits
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -25,44 +26,171 @@ func TestPlanEndsWithItsLastCopy(t *testing.T) {
 	}
 }
 
+// Each copy takes its own bit off the plan.
+func TestPlanIsSpentCopyByCopy(t *testing.T) {
+	plan := copyPlan{left: 2, far: 0b10}
+	plan.spend()
+	require.Equal(t, copyPlan{left: 1, far: 0b1}, plan)
+	plan.spend()
+	require.Zero(t, plan)
+	plan.spend()
+	require.Zero(t, plan)
+}
+
+// queued is a channel of the fixed rule on a path of 50 ms with a queue of 100.
+type queued struct {
+	*ReliableChannel
+	t     *testing.T
+	clock *ManualClock
+	heard uint16 // the next sequence of the peer
+}
+
+func newQueued(t *testing.T) *queued {
+	c, clock := newChannel(t, Config{})
+	q := &queued{c, t, clock, 0}
+	q.roundTrip(50 * ms)
+	for range 60 {
+		q.roundTrip(150 * ms)
+	}
+	return q
+}
+
+func (q *queued) ack(ack uint16, ackBits uint64) {
+	q.Receive(Header{Type: TypeInput, Sequence: q.heard, Ack: ack, AckBits: ackBits}, nil)
+	q.heard++
+}
+
+func (q *queued) roundTrip(d time.Duration) (seq uint16) {
+	h, _ := q.NextHeader(TypeInput)
+	q.clock.Advance(d)
+	q.ack(h.Sequence, 0)
+	return h.Sequence
+}
+
+// carry sends an event of one byte that is due and returns its id and the sequence.
+func (q *queued) carry() (id, seq uint16) {
+	q.t.Helper()
+	h, _ := q.NextHeader(TypeEvent)
+	list, err := ParseEvents(nil, q.AppendDueEvents(nil, h.Sequence, 1+4+1))
+	require.NoError(q.t, err)
+	require.Len(q.t, list, 1)
+	return list[0].ID, h.Sequence
+}
+
+// next waits until an event is due, which Deadline must tell to the nanosecond, and
+// sends it.
+func (q *queued) next() (id uint16) {
+	q.t.Helper()
+	due, ok := q.Deadline()
+	require.True(q.t, ok)
+	if due.After(q.clock.Now()) {
+		q.clock.Set(due.Add(-1))
+		require.False(q.t, q.EventsDue(100))
+		q.clock.Set(due)
+	}
+	require.True(q.t, q.EventsDue(100))
+	id, _ = q.carry()
+	return id
+}
+
+// patience is how long an event waits for an acknowledgement.
+func (q *queued) patience() time.Duration {
+	return time.Duration(q.sender.path.patience(int64(50 * ms)))
+}
+
+// Beyond patientTries an event waits twice as long for each copy, up to a second, however
+// many there were.
+func TestEventBacksOffWhileAQueueStands(t *testing.T) {
+	q := newQueued(t)
+	q.Send([]byte("0"))
+	q.carry()
+	p := q.patience()
+	waits := []time.Duration{p, p, p, p, 2 * p, 4 * p}
+	for n := range math.MaxUint8 + 5 {
+		want := time.Second
+		if n < len(waits) {
+			want = waits[n]
+		}
+		before := q.clock.Now()
+		q.next()
+		require.Equal(t, want, q.clock.Now().Sub(before), n)
+	}
+}
+
+// Of several events that back off, each comes due in its own time.
+func TestEachEventBacksOffForItself(t *testing.T) {
+	q := newQueued(t)
+	p := q.patience()
+	last, gaps := map[uint16]time.Time{}, map[uint16][]time.Duration{}
+	for n := range 30 {
+		if n == 0 || n == 5 || n == 8 {
+			q.Send([]byte("x"))
+			id, _ := q.carry()
+			last[id] = q.clock.Now()
+		}
+		id := q.next()
+		gaps[id] = append(gaps[id], q.clock.Now().Sub(last[id]))
+		last[id] = q.clock.Now()
+	}
+	want := []time.Duration{p, p, p, p, 2 * p, 4 * p, time.Second, time.Second}
+	for id := range uint16(3) {
+		require.Equal(t, want, gaps[id][:min(len(gaps[id]), len(want))], id)
+		require.GreaterOrEqual(t, len(gaps[id]), 7)
+	}
+}
+
+// A try counts only since an older event was delivered, be it at the moment of the last
+// copy.
+func TestTriesBeginAnewOnceAnOlderEventIsDelivered(t *testing.T) {
+	for _, later := range []time.Duration{0, 10 * ms} {
+		q := newQueued(t)
+		p := q.patience()
+		q.Send([]byte("0"))
+		q.Send([]byte("1"))
+		_, first := q.carry()
+		q.carry()
+		newer := q.roundTrip(150 * ms)
+		p = q.patience()
+		for range patientTries {
+			q.next()
+			q.carry()
+		}
+		last := q.clock.Now()
+		q.clock.Advance(later)
+		q.ack(newer, 1<<(newer-1-first))
+		require.Equal(t, 1, q.InFlight())
+		for n := range patientTries {
+			q.next()
+			require.Equal(t, p, q.clock.Now().Sub(last), n)
+			last = q.clock.Now()
+		}
+	}
+}
+
 // Events that back off while a queue stands need not any more once an older one is
 // delivered, though by a bit, which is no sample of the round trip.
 func TestEventBacksOffNoMoreOnceAnOlderOneIsDelivered(t *testing.T) {
-	c, clock := newChannel(t, Config{})
-	var heard uint16
-	roundTrip := func(d time.Duration) {
-		h, _ := c.NextHeader(TypeInput)
-		clock.Advance(d)
-		c.Receive(Header{Type: TypeInput, Sequence: heard, Ack: h.Sequence}, nil)
-		heard++
-	}
-	carry := func() (seq uint16) {
-		h, _ := c.NextHeader(TypeEvent)
-		require.Len(t, c.AppendDueEvents(nil, h.Sequence, 1+4+1), 1+4+1)
-		return h.Sequence
-	}
-	roundTrip(50 * ms)
-	for range 60 {
-		roundTrip(150 * ms)
-	}
-	c.Send([]byte("0"))
-	c.Send([]byte("1"))
-	first := carry()
-	carry()
-	roundTrip(150 * ms)
+	q := newQueued(t)
+	q.Send([]byte("0"))
+	q.Send([]byte("1"))
+	_, first := q.carry()
+	q.carry()
+	newer := q.roundTrip(150 * ms)
 	for range patientTries {
-		due, _ := c.Deadline()
-		clock.Set(due)
-		carry()
-		carry()
+		q.next()
+		q.carry()
 	}
-	clock.Advance(200 * ms)
-	require.False(t, c.EventsDue(100))
-	due, _ := c.Deadline()
-	require.Greater(t, due.Sub(clock.Now()), 100*ms, "both back off")
-	c.Receive(Header{Type: TypeInput, Sequence: heard, Ack: first + 2, AckBits: 0b10}, nil)
-	require.Equal(t, 1, c.InFlight())
-	require.True(t, c.EventsDue(100))
+	q.clock.Advance(200 * ms)
+	require.False(t, q.EventsDue(100))
+	due, _ := q.Deadline()
+	require.Greater(t, due.Sub(q.clock.Now()), 100*ms, "both back off")
+	q.ack(newer, 1<<(newer-1-first))
+	require.Equal(t, 1, q.InFlight())
+	require.True(t, q.EventsDue(100))
+	_, again := q.carry()
+	q.ack(again, 0)
+	_, ok := q.Deadline()
+	require.False(t, ok, "nothing is left")
 }
 
 // An acknowledgement that shows a queue to be gone makes events due at once that have

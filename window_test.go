@@ -320,3 +320,20 @@ func TestDeadlineTellsOfFirstCopiesThatALossLetsGo(t *testing.T) {
 		require.True(t, ok, "at %v", at)
 	}
 }
+
+// What counts as a queue is a choice of Adaptive; without it, it is at least a heartbeat.
+func TestQueueStandsAboveAHeartbeatOrTwoTicks(t *testing.T) {
+	for _, tc := range []struct {
+		cfg  Config
+		want time.Duration
+	}{
+		{Config{}, 50 * ms},
+		{Config{Heartbeat: 20 * ms}, 35 * ms},
+		{Config{Adaptive: true}, 35 * ms},
+		{Config{Adaptive: true, Heartbeat: 60 * ms}, 35 * ms},
+		{Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour}, 65535 * ms},
+	} {
+		c, _ := newChannel(t, tc.cfg)
+		require.Equal(t, tc.want, time.Duration(c.sender.queueAbove)*ms, "%+v", tc.cfg)
+	}
+}
