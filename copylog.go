@@ -140,11 +140,11 @@ func (o *outbox) lastCopy(c *cursor) (number int64, e *pending) {
 }
 
 // nextPlanned moves a cursor to the next event of which a proactive copy is planned,
-// near the last one or far from it.
+// near the last one or far from it. One that backs off has its plan for afterwards.
 func (o *outbox) nextPlanned(c *cursor, far bool) (number int64, e *pending) {
 	for {
 		number, e = o.lastCopy(c)
-		if e == nil || !far && e.plan.near() || far && e.plan.distant() {
+		if e == nil || e.state&isHeld == 0 && (!far && e.plan.near() || far && e.plan.distant()) {
 			return number, e
 		}
 		c.skip++

@@ -113,6 +113,7 @@ func (s *sender) presumedLost(number int64, e *pending, cause cause, now int64) 
 		}
 		o.held++
 		e.state |= isHeld
+		o.due.remove(uint16(number)) // where a proactive copy was due
 		return
 	}
 	s.makeDue(number, e)

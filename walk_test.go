@@ -544,7 +544,9 @@ func (w *walk) check() {
 			}
 		}
 		w.bounded(i, e.s)
-		w.counted(i, &e.s.channel.sender)
+		if e.s.Err() == nil {
+			w.counted(i, &e.s.channel.sender)
+		}
 		w.reads(e, "a getter", 0)
 	}
 }
