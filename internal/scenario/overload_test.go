@@ -110,6 +110,22 @@ func TestJitterIsNoQueue(t *testing.T) {
 	}
 }
 
+// Jitter does not hold a large amount back, though it looks like a queue: without what
+// the window allows for it, 5 ms cost more than 3 s and 100 ms more than 11 s.
+func TestJitterHoldsNothingBack(t *testing.T) {
+	for jitter, most := range map[time.Duration]time.Duration{5 * ms: 2200 * ms, 20 * ms: 2600 * ms, 100 * ms: 8 * time.Second} {
+		var mean figures
+		for seed := range uint64(4) {
+			r := row{game: Game{Config: copiesOf(4096), Link: simnet.Config{Delay: 30 * ms, Jitter: jitter}, Traffic: once(1024, 1177)}}
+			f, result := r.measure(seed + 1)
+			require.NoError(t, result.Err)
+			mean.add(f, 4)
+		}
+		require.LessOrEqual(t, mean.took, most, "%v of jitter", jitter)
+		require.LessOrEqual(t, mean.copies, 1.35, "%v of jitter", jitter)
+	}
+}
+
 // A disturbance that ends leaves no trace ten seconds later.
 func TestDisturbancesLeaveNoTrace(t *testing.T) {
 	const s = time.Second
