@@ -147,6 +147,7 @@ type flow struct {
 func (a *adaptiveRule) wake(log *sentLog, p *path) *window {
 	a.flow = &flow{rhythm: rhythm{gap: min(a.heartbeat, mostGap)}}
 	a.flow.window.init(a.poll)
+	a.flow.window.allowFor(p)
 	a.flow.window.round.end = log.count
 	a.flow.window.setPace(0, p, 0)
 	return &a.flow.window

@@ -137,7 +137,7 @@ func narrowRows() []row {
 		{name: "256 x 1177, no limit", game: Game{Config: patient, Link: narrow(0, 0, 0), Traffic: once(256, 1177)},
 			most: figures{took: 360 * ms, copies: 1.02}},
 		{name: "256 x 1177, 2 Mbit/s, half taken", game: Game{Config: patient, Link: narrow(250_000, 32<<10, 0), Traffic: once(256, 1177),
-			Others: Others{32_400, 260 * ms}}, most: figures{took: 4 * s, copies: 1.1}},
+			Others: Others{Burst: 32_400, Period: 260 * ms}}, most: figures{took: 4 * s, copies: 1.1}},
 		{name: "200/s, 300 kbit/s, queue 1 s, 10 %", game: Game{Config: patient, Link: narrow(37_500, 37_500, 0.1), Traffic: busy},
 			most: figures{p99: 400 * ms, copies: 1.8, stateP99: 270 * ms}},
 		{name: "200/s, 300 kbit/s policer, 10 %", game: policed, most: figures{p99: 500 * ms, copies: 2, stateLoss: 0.16}},

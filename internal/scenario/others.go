@@ -38,10 +38,12 @@ func (b *Bucket) Passes(now time.Duration, size int) bool {
 
 // Others share the link from the client: in each Period, Burst bytes come at once
 // in datagrams of 1,200, at a moment of the period that the seed decides. The zero
-// value is nobody.
+// value is nobody. During, if not zero, is when they do; else it is as long as the game
+// lasts.
 type Others struct {
 	Burst  int
 	Period time.Duration
+	During simnet.Window
 }
 
 // foreignByte begins a datagram of others: no format of ackbits'.
@@ -49,7 +51,7 @@ const foreignByte = 0xFF
 
 func foreign(datagram []byte) bool { return len(datagram) > 0 && datagram[0] == foreignByte }
 
-// start lets them send for as long as the game lasts.
+// start lets them send when they do.
 func (o Others) start(pair *simnet.Pair, seed uint64) {
 	if o.Burst == 0 {
 		return
@@ -58,6 +60,9 @@ func (o Others) start(pair *simnet.Pair, seed uint64) {
 	datagram := make([]byte, 1200-udpIP)
 	datagram[0] = foreignByte
 	pair.Every(1, o.Period, func() {
+		if now := pair.Now(); o.During != (simnet.Window{}) && (now < o.During.From || now >= o.During.To) {
+			return
+		}
 		pair.At(pair.Now()+time.Duration(random.Int64N(int64(o.Period))), func() {
 			for sent := 0; sent+1200 <= o.Burst; sent += 1200 {
 				pair.Send(simnet.AToB, datagram)

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func narrowed(t *rapid.T) Game {
 	g.Traffic.Once, g.Traffic.OnceAt = rapid.IntRange(0, 250).Draw(t, "at once"), time.Second
 	g.Traffic.Phases = true
 	if rapid.Bool().Draw(t, "others") {
-		g.Others = Others{rate / 8, 500 * ms}
+		g.Others = Others{Burst: rate / 8, Period: 500 * ms}
 	}
 	return g
 }
@@ -109,6 +110,22 @@ func TestJitterIsNoQueue(t *testing.T) {
 	}
 }
 
+// Jitter does not hold a large amount back, though it looks like a queue: without what
+// the window allows for it, 5 ms cost more than 3 s and 100 ms more than 11 s.
+func TestJitterHoldsNothingBack(t *testing.T) {
+	for jitter, most := range map[time.Duration]time.Duration{5 * ms: 2200 * ms, 20 * ms: 2600 * ms, 100 * ms: 8 * time.Second} {
+		var mean figures
+		for seed := range uint64(4) {
+			r := row{game: Game{Config: copiesOf(4096), Link: simnet.Config{Delay: 30 * ms, Jitter: jitter}, Traffic: once(1024, 1177)}}
+			f, result := r.measure(seed + 1)
+			require.NoError(t, result.Err)
+			mean.add(f, 4)
+		}
+		require.LessOrEqual(t, mean.took, most, "%v of jitter", jitter)
+		require.LessOrEqual(t, mean.copies, 1.35, "%v of jitter", jitter)
+	}
+}
+
 // A disturbance that ends leaves no trace ten seconds later.
 func TestDisturbancesLeaveNoTrace(t *testing.T) {
 	const s = time.Second
@@ -116,24 +133,36 @@ func TestDisturbancesLeaveNoTrace(t *testing.T) {
 	lossy, dead := clean, clean
 	lossy.Loss = 0.2
 	dead.Loss = 1
-	for name, change := range map[string][]Change{
-		"a squeeze":    {{10 * s, narrow(12_000, 4_800, 0)}, {20 * s, clean}},
-		"an outage":    {{10 * s, dead}, {12 * s, clean}},
-		"20 % of loss": {{10 * s, lossy}, {20 * s, clean}},
+	// Twice what the link carries, so that its queue of half a second stays full.
+	flood := Others{Burst: 24_000, Period: 200 * ms, During: simnet.Window{From: 10 * s, To: 20 * s}}
+	for name, row := range map[string]struct {
+		link    simnet.Config
+		changes []Change
+		others  Others
+		end     time.Duration
+	}{
+		"a squeeze":    {link: clean, changes: []Change{{10 * s, narrow(12_000, 4_800, 0)}, {20 * s, clean}}, end: 20 * s},
+		"a flood":      {link: narrow(60_000, 30_000, 0), others: flood, end: 20 * s},
+		"an outage":    {link: clean, changes: []Change{{10 * s, dead}, {12 * s, clean}}, end: 12 * s},
+		"20 % of loss": {link: clean, changes: []Change{{10 * s, lossy}, {20 * s, clean}}, end: 20 * s},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range narrowSeeds() {
-				g := Game{Seed: seed + 1, Config: copiesOf(0), Link: clean, Traffic: load(60*s, 20, 64), Changes: change, Details: true}
+				g := Game{Seed: seed + 1, Config: copiesOf(0), Link: row.link, Traffic: load(60*s, 20, 64), Changes: row.changes, Others: row.others, Details: true}
 				r := g.Play()
 				require.NoError(t, r.Err)
 				part := func(from, to time.Duration) (both Outcomes) {
 					return append(r.Events[0].Between(from, to), r.Events[1].Between(from, to)...)
 				}
-				end := change[1].At
-				before, after := part(2*s, 9*s), part(end+10*s, end+30*s)
+				before, during, after := part(2*s, 9*s), part(row.end-s, row.end), part(row.end+10*s, row.end+30*s)
+				require.Greater(t, during.Quantile(0.99), before.Quantile(0.99)+10*ms, "it disturbs")
 				require.LessOrEqual(t, after.Quantile(0.5), before.Quantile(0.5)+ms)
 				require.LessOrEqual(t, after.Quantile(0.99), before.Quantile(0.99)+ms)
 				require.LessOrEqual(t, after.Copies(), before.Copies()+0.02, "seed %d", seed+1)
+				if *showTable {
+					fmt.Printf("%-13s p99 %v, %v, %v; copies %.2f, %.2f, %.2f\n", name, before.Quantile(0.99), during.Quantile(0.99), after.Quantile(0.99),
+						before.Copies(), during.Copies(), after.Copies())
+				}
 			}
 		})
 	}

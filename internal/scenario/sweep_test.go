@@ -24,18 +24,22 @@ func TestLatencyOffTheTick(t *testing.T) {
 		name     string
 		link     simnet.Config
 		overhead time.Duration // of p99 beyond half a round trip
-		bytes    float64
+		bytes    float64       // an event, at the worst round trip
+		average  float64       // over all of them
 	}{
-		{"5 %", simnet.Config{Loss: 0.05}, 20 * ms, 225},
-		{"10 %", simnet.Config{Loss: 0.1}, 36 * ms, 296},
-		{"30 %", simnet.Config{Loss: 0.3}, 70 * ms, 449},
+		// At 5 % 16 bytes of the worst are heartbeats that go just before a state: a
+		// poller's go early (P-6.3.2), and this one calls on arrivals, too. With a
+		// heartbeat of 70 ms it is 205.
+		{"5 %", simnet.Config{Loss: 0.05}, 20 * ms, 225, 213},
+		{"10 %", simnet.Config{Loss: 0.1}, 36 * ms, 296, 287},
+		{"30 %", simnet.Config{Loss: 0.3}, 70 * ms, 449, 426},
 		// Three copies are the least of which less than 1 % wait for more, and take
 		// 275 bytes; two leave 1.3 %, four take 355.
-		{"bursts", simnet.Config{Burst: bursts}, 120 * ms, 290},
+		{"bursts", simnet.Config{Burst: bursts}, 120 * ms, 290, 265},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var late, p999 time.Duration // beyond half a round trip, pooled over seeds, worst round trip
-			var bytes float64
+			var late, p999 time.Duration   // beyond half a round trip, pooled over seeds, worst round trip
+			var bytes, mean, trips float64 // an event, at the worst round trip and on average
 			for rtt := 20*ms + ms; rtt <= 300*ms; rtt += step {
 				var pooled Outcomes
 				var sum float64
@@ -52,12 +56,17 @@ func TestLatencyOffTheTick(t *testing.T) {
 				late = max(late, pooled.Quantile(0.99)-rtt/2)
 				p999 = max(p999, pooled.Quantile(0.999)-rtt/2)
 				bytes = max(bytes, sum/float64(narrowSeeds()))
+				mean += sum / float64(narrowSeeds())
+				trips++
 			}
 			if *showTable {
-				fmt.Printf("off the tick, %-6s p99 RTT/2 + %v (of %v), p99.9 + %v, %.0f bytes (of %.0f)\n", row.name, late, row.overhead, p999, bytes, row.bytes)
+				fmt.Printf("off the tick, %-6s p99 RTT/2 + %v (of %v), p99.9 + %v, %.0f bytes (of %.0f), on average %.0f (of %.0f)\n", row.name, late, row.overhead, p999, bytes, row.bytes, mean/trips, row.average)
 			}
 			assert.LessOrEqual(t, late, row.overhead, "p99 beyond half a round trip")
 			assert.LessOrEqual(t, bytes, row.bytes, "bytes")
+			if narrowSeeds() > 2 {
+				assert.LessOrEqual(t, mean/trips, row.average, "bytes on average")
+			}
 		})
 	}
 }
