@@ -41,9 +41,12 @@ func (o *Outgoing) begin() {
 	o.say(kindOffer, nil)
 }
 
-// ready reports whether a chunk waits to be sent.
+// ready reports whether a chunk waits to be sent. The first probe of all goes right
+// behind the offer, which saves a round trip; what it sends is a few units, for nothing if
+// the file is refused.
 func (o *Outgoing) ready() bool {
-	return o.accepted && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
+	known := o.accepted || o.offered && o.t.rate.probes == 0
+	return known && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
 }
 
 // take returns up to most units that are to be sent now, and whether they were before;
@@ -117,8 +120,15 @@ func (o *Outgoing) receive(m *message) error {
 			return err
 		}
 		if !o.accepted {
-			o.accepted, o.skip = true, runs
-			o.word = word{}
+			if o.word.tries > 1 { // what went behind the offer was refused like that
+				o.t.rate.probeAgain()
+			}
+			o.accepted, o.word = true, word{}
+			for _, r := range runs {
+				if r.from = max(r.from, o.next); r.from < r.to { // what was sent counts by itself
+					o.skip = append(o.skip, r)
+				}
+			}
 			o.leap()
 		}
 	case kindRefuse:

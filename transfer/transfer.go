@@ -179,7 +179,7 @@ func (t *Transfers) Receive(payload []byte) error {
 			if t.answers++; t.answers == 1 {
 				t.deafAt = now
 			}
-			t.rate.answered(c, serial, m.arrived, t.flight.rtt.Smoothed(), now)
+			t.rate.answered(c, serial, m.arrived, t.flight.flying, t.flight.rtt.Smoothed(), now)
 		}
 		return nil
 	case kindAccept, kindRefuse, kindDone, kindDecline:
