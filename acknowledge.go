@@ -108,9 +108,9 @@ func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	return true, events
 }
 
-// makeRoom lets the log of what was sent grow if the oldest datagram, which is not
-// delivered, must still be remembered, up to a bound: there it is taken for lost
-// early, since no acknowledgement can name it when the next one is sent.
+// makeRoom makes room in the log of what was sent. It lets the log grow if the oldest
+// datagram, which is not delivered, must still be remembered, up to a bound: there it is
+// taken for lost early, since no acknowledgement can name it when the next one is sent.
 func (s *sender) makeRoom(now int64) {
 	n := len(s.log.stamps)
 	switch {
@@ -119,6 +119,9 @@ func (s *sender) makeRoom(now int64) {
 		s.log.resize(2 * n)
 	case s.log.open == s.log.first:
 		s.lose(now)
+	}
+	if s.log.full() {
+		s.log.forgetOldest()
 	}
 }
 

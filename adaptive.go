@@ -361,7 +361,9 @@ func (a *adaptiveRule) timeoutAt(e *pending, p *path) int64 {
 func (a *adaptiveRule) timer(p *path) int64 {
 	timer := a.delay
 	if p.rtt.Sampled() {
-		timer = p.patience(a.heartbeat)
+		// Where the queue grows within a round trip, the smoothed one lags behind, and
+		// what waits in it would be sent again (RFC 9002, section 6.1.2).
+		timer = max(p.patience(a.heartbeat), p.latest+a.heartbeat)
 	}
 	return min(timer, math.MaxInt64>>maxBackoff) << a.backoff
 }

@@ -339,6 +339,43 @@ func TestEvidenceHasAFloor(t *testing.T) {
 	require.LessOrEqual(t, s.Stats().EventsResent, uint64(steps*int64(time.Millisecond)/nearGap))
 }
 
+// An event that backs off is none that comes due, once an older copy of it turns out to
+// be delivered.
+func TestDeliveredEventBacksOffNoMore(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	c.Send([]byte("x"))
+	var carrier uint16
+	for n := range uint16(patientTries + 2) { // the event's copies are overtaken again and again
+		h, _ := c.NextHeader(TypeEvent)
+		if c.AppendDueEvents(nil, h.Sequence, 100) != nil {
+			carrier = h.Sequence
+		}
+		h, _ = c.NextHeader(TypeInput)
+		clock.Advance(30 * ms)
+		c.Receive(Header{Type: TypeInput, Sequence: n, Ack: h.Sequence}, nil)
+	}
+	at, ok := c.Deadline()
+	require.True(t, ok)
+	require.Greater(t, at.Sub(clock.Now()), 90*ms, "it backs off")
+	c.Receive(Header{Type: TypeInput, Sequence: 100, Ack: carrier}, nil)
+	require.Zero(t, c.InFlight())
+	_, ok = c.Deadline()
+	require.False(t, ok)
+}
+
+// An event that is delivered while it waits to be sent again was not in flight any more.
+func TestEventThatIsDueIsNotInFlight(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	c.Send([]byte("x"))
+	carrier, _ := c.NextHeader(TypeEvent)
+	require.NotEmpty(t, c.AppendDueEvents(nil, carrier.Sequence, 100))
+	clock.Advance(100 * ms)
+	require.True(t, c.EventsDue(100))
+	c.Receive(Header{Type: TypeInput, Ack: carrier.Sequence}, nil)
+	require.Zero(t, c.InFlight())
+	require.Zero(t, c.sender.window.inFlight)
+}
+
 // The log of copies is searched by sequences, which come round: a run of the
 // datagram 65,536 earlier is not this datagram's.
 func TestRunOfADatagramBeforeTheWrapIsNotJoined(t *testing.T) {

@@ -135,7 +135,7 @@ func BenchmarkEvent(b *testing.B) {
 	})
 	b.Run("ten a tick", func(b *testing.B) {
 		p := newBenchPair(b, Config{})
-		var answers [10][]byte // ten ticks under way: a hundred events in flight
+		var answers [10][]byte // ten ticks on the way back: a hundred events in flight
 		tick, n := 0, 0
 		b.ReportAllocs()
 		for b.Loop() {

@@ -2,6 +2,8 @@ package ackbits
 
 import "time"
 
+// The budget for copies of events. Which copies ask for it is in due.go and copies.go.
+
 // budget is the token bucket of Config.EventRate, for copies alone: first copies
 // spend nothing. It counts in time: what was spent is the time in which it comes in
 // again. The zero value spends freely.

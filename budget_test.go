@@ -45,3 +45,35 @@ func TestBudgetLeavesHalfOfItsBurstToRetransmissions(t *testing.T) {
 	b.spend(1000, 5, 5)
 	require.Zero(t, b)
 }
+
+// The oldest undelivered event goes once a second though nothing of the budget is left.
+// P-17.1.1.
+func TestOldestEventGoesOnceASecondWhateverTheBudget(t *testing.T) {
+	p := solo(t, Config{EventRate: 1, Heartbeat: 4 * time.Second})
+	p.send("x")
+	p.wantEventsOut(0)
+	p.sleep(100 * ms)
+	p.wantEventsOut(0) // which is worth the rate of 5 s
+	for range 3 {
+		p.wantDeadline(p.now() + time.Second)
+		p.sleep(time.Second - 1)
+		p.wantNothing()
+		p.sleep(1)
+		p.wantEventsOut(0)
+	}
+}
+
+// An event that becomes the oldest is owed a copy at once if its last is a second old.
+func TestNextOldestEventIsOwedACopy(t *testing.T) {
+	p := solo(t, Config{EventRate: 1, Heartbeat: 4 * time.Second})
+	p.send("0")
+	first := p.wantEventsOut(0)
+	p.send("1")
+	p.wantEventsOut(1)
+	p.sleep(100 * ms)
+	p.wantEventsOut(0) // which is worth the rate of 5 s
+	p.sleep(950 * ms)
+	p.wantNothing()
+	p.ack(first.Sequence, 0)
+	p.wantEventsOut(1)
+}

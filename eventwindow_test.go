@@ -156,7 +156,7 @@ func TestWindowWidensAndNarrowsWithItsEvents(t *testing.T) {
 		w.accept(start + 257 + 2 + 256)
 		w.accept(start + 257)
 		w.narrow()
-		require.NotNil(t, w.far, "256 ahead of the next one")
+		require.NotNil(t, w.far, "256 beyond the next one")
 		w.accept(start + 259)
 		w.narrow()
 		require.Nil(t, w.far, "255 ahead is the last that fits")

@@ -63,11 +63,11 @@ func ExampleSession_Due() {
 	}
 	for range careless.Due(outBuf) { // too late
 	}
-	fmt.Printf("careful: %d outrun, %d answers\n", careful.Stats().AcksOutrun, answers)
-	fmt.Printf("careless: %d outrun\n", careless.Stats().AcksOutrun)
+	fmt.Printf("careful: %d unacknowledged, %d answers\n", careful.Stats().AcksOutrun, answers)
+	fmt.Printf("careless: %d unacknowledged\n", careless.Stats().AcksOutrun)
 	// Output:
-	// careful: 0 outrun, 2 answers
-	// careless: 31 outrun
+	// careful: 0 unacknowledged, 2 answers
+	// careless: 31 unacknowledged
 }
 
 // Take a fresh random token for each session. A client that was restarted counts from

@@ -10,7 +10,8 @@ import (
 // the timers and builds the datagrams.
 
 // liveness holds the timers of a session. Times and durations are in nanoseconds, and
-// every limit is inclusive (P-1.1.2).
+// every limit is inclusive (P-1.1.2). Each is written once, as the time at which it is
+// reached, so that what AppendDue does and what Deadline says cannot differ.
 type liveness struct {
 	beat    int64 // the maximum interval without sending, PollInterval taken into account
 	timeout int64 // the peer is declared lost after this long without a datagram
@@ -81,10 +82,10 @@ func (l *liveness) reason(reason error) error {
 // expired returns the error with which the session must end now, by timeout or stall
 // (P-8.1.1, P-8.2.1), or nil.
 func (s *Session) expired(now int64) error {
-	if now-s.live.heardAt >= s.live.timeout {
+	switch {
+	case now >= s.live.timesOutAt():
 		return ErrTimeout
-	}
-	if first, ok := s.channel.sender.waitsSince(); ok && s.live.stall >= 0 && now-first >= s.live.stall {
+	case now >= s.stallsAt():
 		return ErrStalled
 	}
 	return nil
@@ -104,5 +105,5 @@ func (s *Session) stallsAt() int64 {
 // because none was sent for too long (P-6.3.1), or because after a burst the next
 // datagrams would push the first ones out of the ack window (P-6.3.3).
 func (s *Session) heartbeatDue(now int64) bool {
-	return now-s.live.sentAt >= s.live.beat || s.channel.receiver.ackDue()
+	return now >= s.live.beatsAt() || s.channel.receiver.ackDue()
 }

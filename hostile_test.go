@@ -63,7 +63,7 @@ var attacks = []struct {
 			h.flush()
 		}
 	}},
-	{"events far ahead of one that never comes", Config{}, 16 << 10, func(h *enemy) {
+	{"events behind one that never comes", Config{}, 16 << 10, func(h *enemy) {
 		for round := range 2000 {
 			h.hand(TypeEvent, nothingYet, 0, hostileList(255, 1+uint16(round%16)*255, 1, 0))
 			h.flush()

@@ -45,6 +45,7 @@ func TestIDSetIsASet(t *testing.T) {
 				}
 			}
 			require.Equal(t, len(model), s.n)
+			require.Equal(t, model[id], s.has(id))
 			if len(model) > 0 {
 				lowest := uint16(255)
 				for id := range model {

@@ -79,6 +79,13 @@ func quiet(t *testing.T, all []couple, clock *ManualClock, d time.Duration) {
 	}
 }
 
+// requireBytes logs how many bytes a session takes, which are to be at most limit.
+func requireBytes(t *testing.T, bytes, limit int, when string) {
+	t.Helper()
+	t.Logf("%d bytes %s", bytes, when)
+	require.LessOrEqual(t, bytes, limit, when)
+}
+
 func memoryForms(t *testing.T, test func(t *testing.T, cfg Config)) {
 	for name, cfg := range map[string]Config{
 		"narrow":           {},
@@ -97,9 +104,9 @@ func TestIdleSessionTakesAtMost2KiB(t *testing.T) {
 			n = 250
 		}
 		all, clock, perSession := couples(t, n, cfg)
-		require.LessOrEqual(t, perSession(), quietLimit, "when new")
+		requireBytes(t, perSession(), quietLimit, "when new")
 		quiet(t, all, clock, 12*time.Second)
-		require.LessOrEqual(t, perSession(), quietLimit, "after 12 s of heartbeats")
+		requireBytes(t, perSession(), quietLimit, "after 12 s of heartbeats")
 	})
 }
 
@@ -132,7 +139,7 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 			}
 			clock.Advance(100 * ms)
 		}
-		require.LessOrEqual(t, perSession(), fullLimit, "all on the wire")
+		requireBytes(t, perSession(), fullLimit, "all on the wire")
 		for _, c := range all { // all but the first datagram arrive, and wait for it with Ordered
 			lost := true
 			for datagram := range c.a.Due(buf[:]) {
@@ -144,13 +151,13 @@ func TestSessionWithAFullWindowTakesAtMost64KiBAndGivesItBack(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		require.LessOrEqual(t, perSession(), fullLimit, "most have arrived")
+		requireBytes(t, perSession(), fullLimit, "most have arrived")
 		quiet(t, all, clock, time.Second)
 		for _, c := range all {
 			require.Zero(t, c.a.InFlight()+c.b.InFlight())
 		}
 		quiet(t, all, clock, 10*time.Second)
-		require.LessOrEqual(t, perSession(), idleLimit, "after 10 s of quiet")
+		requireBytes(t, perSession(), idleLimit, "after 10 s of quiet")
 	})
 }
 
@@ -162,7 +169,7 @@ func TestQuietSessionHoldsOnToNothing(t *testing.T) {
 		{Ordered: true},
 		{Wide: true, Ordered: true, Outcomes: true, Adaptive: true, Bundle: true},
 	} {
-		all, clock, perSession := couples(t, 4, cfg)
+		all, clock, perSession := couples(t, 16, cfg)
 		var buf [MaxDatagramSize]byte
 		for _, c := range all {
 			for range 255 {
@@ -205,7 +212,7 @@ func TestBusySessionGivesItsMemoryBack(t *testing.T) {
 		}
 		quiet(t, all, clock, 1100*ms)
 		quiet(t, all, clock, 10*time.Second)
-		require.LessOrEqual(t, perSession(), idleLimit)
+		requireBytes(t, perSession(), idleLimit, "after 10 s of quiet")
 	})
 }
 

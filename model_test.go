@@ -16,20 +16,20 @@ import (
 
 // modelSizes are the sizes of the protocol.
 type modelSizes struct {
-	seqs, ids int64 // how many numbers there are before they wrap
-	acks      int64 // bits in a header
-	history   int64 // how many sequences before the newest a tracker remembers
-	span      int64 // of ids that the sender has on the wire
-	window    int64 // of ids from the oldest missing one on, that the receiver takes
+	seqs, ids     int64 // how many numbers there are before they wrap
+	acks          int64 // bits in a header
+	history       int64 // how many sequences before the newest a tracker remembers
+	sendWindow    int64 // ids from the oldest undelivered one on that may be on the wire
+	receiveWindow int64 // ids from the oldest missing one on that the receiver takes
 }
 
 func sizesOf(cfg Config) modelSizes {
-	s := modelSizes{seqs: 1 << 16, ids: 1 << 16, acks: 32, history: 64, span: 256, window: 4096}
+	s := modelSizes{seqs: 1 << 16, ids: 1 << 16, acks: 32, history: 64, sendWindow: 256, receiveWindow: 4096}
 	if cfg.Wide {
 		s.acks = 64
 	}
 	if cfg.Ordered {
-		s.window = 256
+		s.receiveWindow = 256
 	}
 	return s
 }
@@ -121,7 +121,7 @@ type modelInbox struct {
 func (b *modelInbox) judge(z modelSizes, id int64) (v idState, number int64) {
 	ahead := wrapped(id-b.base, z.ids)
 	switch {
-	case ahead < z.window:
+	case ahead < z.receiveWindow:
 		if b.have.has(b.base + ahead) {
 			return idKnown, b.base + ahead
 		}
@@ -147,20 +147,21 @@ func named(z modelSizes, last, ack int64) (number int64, ok bool) {
 	return last - age, age < z.seqs/2
 }
 
-type fate uint8
+// modelOutcome is what became of a datagram.
+type modelOutcome uint8
 
 const (
-	open fate = iota
-	arrived
-	missed
+	isUndecided modelOutcome = iota
+	isAcknowledged
+	isLost
 )
 
 // modelDatagram is one that was sent.
 type modelDatagram struct {
-	t      Type // of a bundle: the inner one
-	at     int64
-	events []int64
-	fate   fate
+	t       Type // of a bundle: the inner one
+	at      int64
+	events  []int64
+	outcome modelOutcome
 }
 
 // modelEvent is one that was handed to Send.
@@ -170,7 +171,7 @@ type modelEvent struct {
 	sent, delivered bool
 	copies          int
 
-	due, backsOff    bool // its last copy is taken for lost
+	due, backsOff    bool // its last copy is presumed lost
 	overtaken, tries int
 }
 
@@ -190,15 +191,15 @@ type model struct {
 	window modelTracker // sealed: what was opened
 
 	tracker modelTracker
-	types   map[int64]Type // of the datagrams taken in
-	unnamed nums           // of these, the ones no header of ours has named
-	inSince int            // datagrams taken in since we sent one
+	types   map[int64]Type // of the datagrams accepted
+	unacked nums           // of these, the ones no header of ours has acknowledged
+	inSince int            // datagrams accepted since we sent one
 	inbox   modelInbox
 	waiting map[int64][]byte // ordered: by number
 
 	firstSent int64
 	sent      []modelDatagram // from firstSent on
-	judged    int             // of sent, all before have their fate
+	judged    int             // of sent, all before have their outcome
 	top       int64           // the newest acknowledged
 	accepted  bool            // an acknowledgement of ours came in
 	remembers func(number int64) bool
@@ -222,7 +223,7 @@ type model struct {
 	draining        bool
 	leaveBy         int64
 	closing         bool
-	farewells       int
+	disconnects     int
 	err             error
 	asked           int // calls of Accept expected
 
@@ -242,7 +243,7 @@ func newModel(cfg Config, reading time.Time, seq, peerSeq, event, peerEvent int6
 		tracker: modelTracker{newest: peerSeq - 1}, types: map[int64]Type{},
 		inbox: modelInbox{base: peerEvent}, waiting: map[int64][]byte{},
 		window:    modelTracker{newest: peerSeq - 1},
-		firstSent: seq, top: seq - 1, firstEvent: event, farewells: 3,
+		firstSent: seq, top: seq - 1, firstEvent: event, disconnects: 3,
 	}
 }
 
@@ -307,9 +308,9 @@ func (m *model) send(data []byte) (id uint16, err error) {
 	return uint16(m.firstEvent + int64(len(m.events)) - 1), nil
 }
 
-// fresh returns the next event to be sent for the first time, inside the span.
+// fresh returns the next event to be sent for the first time, inside the send window.
 func (m *model) fresh() (i int, ok bool) {
-	for i = m.base; i < len(m.events) && i < m.base+int(m.sizes.span); i++ {
+	for i = m.base; i < len(m.events) && i < m.base+int(m.sizes.sendWindow); i++ {
 		if !m.events[i].sent {
 			return i, true
 		}
@@ -321,7 +322,7 @@ func (m *model) fresh() (i int, ok bool) {
 type modelPath []struct{ at, roundTrip int64 }
 
 // stands reports whether a queue stood at the last of them: the least of the newest
-// eight is that far above the least of this span of ten seconds and the one before,
+// eight is that far above the least of this interval of ten seconds and the one before,
 // or was lately. It must be more than a heartbeat, for which the peer may wait.
 func (p modelPath) stands(heartbeat time.Duration) bool {
 	_, _, stands := p.look(heartbeat)
@@ -534,7 +535,7 @@ func (m *model) number(wire, inner Type) []byte {
 	h = binary.LittleEndian.AppendUint16(h, uint16(ack))
 	h = binary.LittleEndian.AppendUint64(h, bits)[:m.headerSize()]
 	m.sent = append(m.sent, modelDatagram{t: inner, at: m.now})
-	m.unnamed, m.inSince = nil, 0
+	m.unacked, m.inSince = nil, 0
 	m.sentAt = m.now
 	m.stats.DatagramsSent++
 	return h
@@ -649,7 +650,7 @@ func (m *model) due(asOf int64) (out []byte, ok bool) {
 			return nil, false
 		}
 	}
-	if _, ok := m.next(); ok && (!m.closing || m.farewells == 3) {
+	if _, ok := m.next(); ok && (!m.closing || m.disconnects == 3) {
 		if m.halfway() {
 			return nil, false
 		}
@@ -657,14 +658,14 @@ func (m *model) due(asOf int64) (out []byte, ok bool) {
 		return m.finish(append(out, m.list(m.maxPayload(), false)...)), true
 	}
 	if m.closing {
-		if m.farewells == 0 {
+		if m.disconnects == 0 {
 			m.err = ErrClosed
 			return nil, false
 		}
 		if m.halfway() {
 			return nil, false
 		}
-		m.farewells--
+		m.disconnects--
 		return m.finish(m.number(TypeDisconnect, TypeDisconnect)), true
 	}
 	if m.heartbeatDue() && !m.halfway() {
@@ -737,7 +738,7 @@ func (m *model) shutdown(patience time.Duration) {
 func (m *model) judge() {
 	for ; m.judged < len(m.sent); m.judged++ {
 		d := &m.sent[m.judged]
-		if d.fate != open {
+		if d.outcome != isUndecided {
 			continue
 		}
 		if m.now < d.at+m.srtt+int64(m.cfg.LossDelay) {
@@ -748,7 +749,7 @@ func (m *model) judge() {
 }
 
 func (m *model) lose(i int) {
-	m.sent[i].fate = missed
+	m.sent[i].outcome = isLost
 	m.stats.Lost++
 	m.report(i, Outcome{})
 }
@@ -781,16 +782,16 @@ func (m *model) confirm(number int64) bool {
 		return false
 	}
 	d := &m.sent[i]
-	switch d.fate {
-	case arrived:
+	switch d.outcome {
+	case isAcknowledged:
 		return false
-	case missed:
+	case isLost:
 		m.stats.LateAcks++
-	case open:
+	case isUndecided:
 		m.stats.Delivered++
 		m.report(i, Outcome{Delivered: true, RTT: time.Duration(m.now - d.at)})
 	}
-	d.fate = arrived
+	d.outcome = isAcknowledged
 	for _, number := range d.events {
 		if e := &m.events[number-m.firstEvent]; !e.delivered {
 			e.delivered = true
@@ -984,7 +985,7 @@ func acceptance(payload []byte) error {
 
 var errAcceptance = errors.New("not to the taste of the walk")
 
-// receive is Receive; it returns the numbers of the events handed over, too.
+// receive is Receive; it returns the numbers of the events delivered, too.
 func (m *model) receive(b []byte) (in Incoming, numbers []int64, err error) {
 	if m.err != nil {
 		return in, nil, m.err
@@ -1032,8 +1033,8 @@ func (m *model) receive(b []byte) (in Incoming, numbers []int64, err error) {
 	}
 	m.tracker.take(m.sizes, number)
 	m.inSince++
-	m.unnamed.add(number)
-	m.stats.AcksOutrun += uint64(m.unnamed.below(m.tracker.newest - m.sizes.acks))
+	m.unacked.add(number)
+	m.stats.AcksOutrun += uint64(m.unacked.below(m.tracker.newest - m.sizes.acks))
 	in.Payload = p.payload
 	in.Latest = p.payload != nil
 	for k, t := range m.types {
@@ -1045,15 +1046,15 @@ func (m *model) receive(b []byte) (in Incoming, numbers []int64, err error) {
 		}
 	}
 	m.types[number] = p.Type
-	in.Events, numbers = m.hand(p.list)
+	in.Events, numbers = m.deliver(p.list)
 	if p.Type == TypeDisconnect && arrival == Newest {
 		m.err = ErrPeerLeft
 	}
 	return in, numbers, nil
 }
 
-// hand takes in a list and returns what is handed over.
-func (m *model) hand(list []Event) (events []Event, numbers []int64) {
+// deliver receives a list and returns what is delivered.
+func (m *model) deliver(list []Event) (events []Event, numbers []int64) {
 	for _, e := range list {
 		v, number := m.inbox.judge(m.sizes, int64(e.ID))
 		if v != idNew {
@@ -1081,7 +1082,7 @@ func (m *model) hand(list []Event) (events []Event, numbers []int64) {
 func (m *model) snapshot() Stats {
 	s := m.stats
 	for _, d := range m.sent {
-		if d.fate == open {
+		if d.outcome == isUndecided {
 			s.Undecided++
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Events in id order, copies of those ahead of a gap.
+// Events in id order, copies of those behind a gap.
 
 // P-9.1.1.
 func TestOrderedEventsWaitForTheGap(t *testing.T) {

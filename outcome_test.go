@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ackbits/ackbits/internal/trim"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -389,6 +390,21 @@ func TestOutcomeQueueTakesNoMemoryUntilItIsUsedAndAfter(t *testing.T) {
 	o, ok := q.pop()
 	require.True(t, ok)
 	require.Equal(t, uint16(7), o.Sequence)
+}
+
+// A busy session keeps room for a modest number of outcomes beyond what waited lately.
+func TestOutcomeQueueOfABusySessionKeepsModestRoom(t *testing.T) {
+	var q outcomeQueue
+	for range 200 {
+		q.push(Outcome{})
+	}
+	for range 200 {
+		q.pop()
+	}
+	for range 3 {
+		q.trim(true)
+	}
+	require.Len(t, q.ring, 2*trim.ModestElements)
 }
 
 // The dumb model: a slice.

@@ -7,6 +7,9 @@ import (
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
+// What is known of the path: round trips, the queue on it, and patience. What follows
+// from that for copies is in adaptive.go, for the window in window.go.
+
 // path is what acknowledgements tell of the way to the peer and back, whatever rule
 // decides on copies. Times are in nanoseconds unless they are small: every session
 // has one.

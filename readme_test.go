@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -101,6 +102,73 @@ func TestReadmeNamesTheCommands(t *testing.T) {
 	for _, command := range []string{"go test ./...", "go run ./examples/quickstart", "go run ./examples/hello serve", "go run ./examples/hello join"} {
 		if !strings.Contains(text, command) {
 			t.Errorf("README.md does not name %q", command)
+		}
+	}
+}
+
+var (
+	version   = regexp.MustCompile(` \d+(\.\d+)+`)
+	timesOurs = regexp.MustCompile(`\d+(\.\d+)?×`)
+)
+
+// What README.md shows of the comparison is in its table: CPU with ten messages a tick,
+// allocations, and idle memory.
+func TestReadmeShowsTheTableOfTheBench(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "README.md"), "| CPU, ten messages a tick |")
+	shown := regexp.MustCompile(`(?m)^\| ([a-zA-Z].*) \| (.*) \| (.*) \| (.*) \|$`).FindAllStringSubmatch(strings.Split(table, "\n\n")[0], -1)
+	if len(shown) < 4 {
+		t.Fatal("README.md shows no comparison")
+	}
+	measured := make(map[string][]string)
+	for line := range strings.Lines(read(t, "internal/bench/results/table.md")) {
+		if cells := strings.Split(strings.TrimSpace(line), " | "); len(cells) == 7 {
+			name := version.ReplaceAllString(strings.TrimPrefix(cells[0], "| "), "")
+			measured[name] = []string{cells[3], strings.TrimSuffix(cells[4], ".0"), cells[5]}
+		}
+	}
+	for _, row := range shown {
+		is := measured[row[1]]
+		if is == nil {
+			t.Errorf("the bench's table has no %s", row[1])
+			continue
+		}
+		want := []string{timesOurs.FindString(is[0]), is[1], timesOurs.FindString(is[2])}
+		if row[1] == "ackbits" {
+			want = []string{is[0] + " ns", is[1], is[2] + " KiB"}
+		}
+		if got := row[2:]; !slices.Equal(got, want) {
+			t.Errorf("README.md says %q of %s, the bench's table %q", got, row[1], want)
+		}
+	}
+}
+
+// README, changelog and the rules of releasing say the same of versions and modules.
+func TestDocumentsAgreeOnVersions(t *testing.T) {
+	heading := regexp.MustCompile(`(?m)^## (v\d+\.\d+\.\d+), (unreleased|\d{4}-\d\d-\d\d)$`)
+	newest := heading.FindStringSubmatch(read(t, "CHANGELOG.md"))
+	if newest == nil {
+		t.Fatal("CHANGELOG.md begins with no version")
+	}
+	label := "[" + newest[1]
+	if newest[2] == "unreleased" {
+		label += ", unreleased"
+	}
+	if !strings.Contains(read(t, "README.md"), label+"](CHANGELOG.md)") {
+		t.Errorf("README.md does not say %s](CHANGELOG.md)", label)
+	}
+	rules := read(t, "CONTRIBUTING.md")
+	for _, name := range walk(t) {
+		dir, file := path.Split(filepath.ToSlash(name))
+		if dir == "" || file != "go.mod" {
+			continue
+		}
+		dir = path.Clean(dir)
+		if !strings.Contains(rules, "`"+dir+"`") {
+			t.Errorf("CONTRIBUTING.md does not name the module in %s", dir)
+		}
+		root := "replace " + modulePath + " => " + strings.Repeat("/..", 1+strings.Count(dir, "/"))[1:] + "\n"
+		if !strings.Contains(read(t, name), root) {
+			t.Errorf("%s does not say %s", name, root)
 		}
 	}
 }

@@ -90,9 +90,9 @@ func (s *scar) texts(i int) (texts []string) {
 
 const scarTick = 16 * time.Millisecond
 
-// lidgren/lidgren-network-gen3#62: a receiver threw away what was too far ahead
+// lidgren/lidgren-network-gen3#62: a receiver threw away what was too far beyond the end
 // of its window, yet acknowledged it, and it was lost for ever.
-func TestScarTooFarAheadIsDroppedButAcknowledged(t *testing.T) {
+func TestScarBeyondTheWindowIsDroppedButAcknowledged(t *testing.T) {
 	s := newScar(t, Config{})
 	h := Header{Type: TypeEvent, Sequence: 0, Ack: 65535}
 	list, err := AppendEvents(nil, Event{ID: 4096, Data: []byte("far")})

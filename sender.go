@@ -80,7 +80,11 @@ func (s *sender) add(event []byte) (id uint16) {
 
 // number gives a datagram of type t that leaves now its sequence.
 func (s *sender) number(t Type, now int64) (seq uint16) {
-	if s.log.full() && !s.log.mayForgetOldest() {
+	switch {
+	case !s.log.full():
+	case s.log.mayForgetOldest():
+		s.log.forgetOldest()
+	default:
 		s.makeRoom(now)
 	}
 	s.stats.DatagramsSent++

@@ -106,17 +106,13 @@ func (s *sentLog) mayForgetOldest() bool {
 	return *s.stamps.At(s.first)&outcomeMask == delivered
 }
 
-// add numbers a datagram (P-3.1.1) and returns its sequence. If there is no room, it
-// forgets the oldest.
+// add numbers a datagram (P-3.1.1) and returns its sequence. There must be room.
 func (s *sentLog) add(t Type, now int64) (seq uint16) {
-	if s.full() {
-		s.forgetOldest()
-	}
-	at := s.stamps.At(s.count)
-	*at = stamp(now << stampBits)
+	stamp := stamp(now << stampBits)
 	if t.application() {
-		*at |= fromApplication
+		stamp |= fromApplication
 	}
+	*s.stamps.At(s.count) = stamp
 	if s.types != nil {
 		*s.types.At(s.count) = t
 	}
@@ -166,18 +162,16 @@ func (s *sentLog) news(ack int64, ackBits uint64) (ackNew bool, bitsNew uint64) 
 	if step := ack - s.top; step > 0 {
 		s.known = s.known<<step | 1<<(step-1)
 		s.top = ack
-		bitsNew = ackBits &^ s.known
-		s.known |= ackBits
-		return true, bitsNew
+		ackNew = true
 	}
 	back := s.top - ack
-	ackNew = back > 0 && s.known>>(back-1)&1 == 0
-	bitsNew = ackBits &^ (s.known >> back)
 	if back > 0 {
+		ackNew = s.known>>(back-1)&1 == 0
 		s.known |= 1 << (back - 1)
 	}
+	bitsNew = ackBits &^ (s.known >> back)
 	s.known |= ackBits << back
-	return ackNew, bitsNew
+	return
 }
 
 // oldest returns the index of the highest bit, which stands for the oldest datagram.

@@ -1230,7 +1230,7 @@ func TestEndedSessionAnswersEveryCallWithTheReason(t *testing.T) {
 // Fault: queues of a closed peer kept growing.
 func TestEndedSessionKeepsNoEvents(t *testing.T) {
 	p := solo(t, Config{Ordered: true})
-	p.hear(TypeEvent, eventList(Event{1, []byte("ahead of a gap")})...)
+	p.hear(TypeEvent, eventList(Event{1, []byte("behind a gap")})...)
 	p.sendN(200, 64)
 	p.flush()
 	p.sleep(5 * time.Second)
@@ -1488,7 +1488,7 @@ func got0(p *actor) time.Duration { return p.s.RTT() }
 
 // AcksOutrun: the peer's datagrams that left the window before we sent.
 // P-6.1.2.
-func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
+func TestAcksOutrunCountsWhatNoHeaderAcknowledges(t *testing.T) {
 	for wide, window := range map[bool]int{false: 33, true: 65} {
 		p := solo(t, Config{Wide: wide})
 		outrun := func() uint64 { return p.s.Stats().AcksOutrun }
@@ -1502,7 +1502,7 @@ func TestAcksOutrunCountsWhatNoDatagramCouldName(t *testing.T) {
 		require.EqualValues(t, 2, outrun())
 		p.emit(TypeInput)
 		p.hear(TypeInput)
-		require.EqualValues(t, 2, outrun()) // the rest was named
+		require.EqualValues(t, 2, outrun()) // the rest was acknowledged
 		p.foreign += uint16(window) - 2
 		p.hear(TypeInput)
 		require.EqualValues(t, 2, outrun()) // at the far end of the window

@@ -91,7 +91,7 @@ type vectorEnd struct {
 	clock   *ackbits.ManualClock
 	session *ackbits.Session
 	lane    *ackbits.OrderedLane
-	tracker ackbits.AckTracker // of what the session took in, by the document
+	tracker ackbits.AckTracker // of what the session accepted, by the document
 }
 
 // play makes the call of a step and returns what it holds, with the values that

@@ -108,7 +108,7 @@ func newWalk(t walkT, wc walkConfig) *walk {
 			known := s.channel.sender.log.remembered(number)
 			// 4.2: it has to be while it has no outcome, or less than 256 newer ones; a
 			// delivered one has nothing to tell any more.
-			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].fate == open || e.m.sent[i].fate == missed && len(e.m.sent)-i <= 256) {
+			if i := int(number - e.m.firstSent); !known && (e.m.sent[i].outcome == isUndecided || e.m.sent[i].outcome == isLost && len(e.m.sent)-i <= 256) {
 				t.Fatalf("datagram %d is forgotten", number)
 			}
 			return known
@@ -544,6 +544,7 @@ func (w *walk) check() {
 			}
 		}
 		w.bounded(i, e.s)
+		w.counted(i, &e.s.channel.sender)
 		w.reads(e, "a getter", 0)
 	}
 }
@@ -574,6 +575,29 @@ func (w *walk) bounded(i int, s *Session) {
 	if len(c.sender.log.stamps) > maxRememberedSent || len(c.sender.outcomes.ring) > maxOutcomes ||
 		len(c.sender.outbox.events) > 2*(c.sender.maxUndelivered+eventWindow) || waitingIn(&c.receiver.inbox) > eventWindow-1 || c.receiver.inbox.reorder != nil && len(c.receiver.inbox.reorder.order) > 2*eventWindow {
 		w.fatalf("I5: memory of %d is not bounded", i)
+	}
+}
+
+// counted checks what the sending half counts of its events by looking at each.
+func (w *walk) counted(i int, s *sender) {
+	o := &s.outbox
+	held := 0
+	var load, inFlight int64
+	for number := o.base; number < o.end; number++ {
+		e := o.get(number)
+		if e.delivered() {
+			continue
+		}
+		load += int64(e.cost())
+		if e.inFlight() {
+			inFlight += int64(e.cost())
+		}
+		if e.state&isHeld != 0 {
+			held++
+		}
+	}
+	if o.held != held || s.window != nil && (s.window.load != load || s.window.inFlight != inFlight) {
+		w.fatalf("%d counts %d events held, %+v; want %d, %d bytes of events, %d in flight", i, o.held, s.window, held, load, inFlight)
 	}
 }
 

@@ -69,9 +69,11 @@ const (
 	// without limit take 370 ms at a round trip of 60, not 340; with 6 it overshoots
 	// a queue of 50 ms by half.
 	startQuarters = 5
-	// startQueue is the sample that ends the start: below 15 ms what one tick sends
-	// looks like a queue, above 30 the queue of a narrow link is full first.
-	startQueue = 20 * int64(time.Millisecond)
+	// startQueue is the sample that ends the start: at 16 ms what one tick of 60 Hz
+	// sends looks like a queue, and 256 large events at 10 Mbit/s take 620 ms in one run
+	// of 24 instead of 450; from 18 on growth overshoots the queue of that link, and from
+	// 20 on a sixth of them is lost in one run of four.
+	startQueue = 17 * int64(time.Millisecond)
 	// startSamples and steadySamples are over how many samples a queue is judged.
 	// The first overshoot must be seen at once; later, with as few, the bursts of
 	// others on the link would take the window down again and again.

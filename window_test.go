@@ -147,11 +147,11 @@ func TestWindowFollowsQueueAndLoss(t *testing.T) {
 func TestRestraintDoubles(t *testing.T) {
 	var r restraint
 	now := int64(time.Minute)
-	for _, span := range []int64{1, 2, 4, 8, 16, 32, 32} {
+	for _, silence := range []int64{1, 2, 4, 8, 16, 32, 32} {
 		r.onset(now)
-		require.Equal(t, now+span*int64(time.Second), r.until)
+		require.Equal(t, now+silence*int64(time.Second), r.until)
 		r.onset(r.until - r.pause/2 - 1)
-		require.Equal(t, now+span*int64(time.Second), r.until, "the same onset")
+		require.Equal(t, now+silence*int64(time.Second), r.until, "the same onset")
 		now = r.until
 	}
 	r.onset(r.until + 2*r.pause + 1)
@@ -235,8 +235,8 @@ func TestDeadlineOfAFullWindowNeitherSpinsNorSleeps(t *testing.T) {
 			require.NoError(t, err)
 			ends[i] = &punctual{Session: s, clock: &clock}
 		}
-		weather := simnet.Config{Delay: 30 * ms, Rate: rate, Queue: 20_000, Loss: 0.05}
-		p := simnet.NewPair(2, &clock, ends[0], ends[1], weather, weather)
+		network := simnet.Config{Delay: 30 * ms, Rate: rate, Queue: 20_000, Loss: 0.05}
+		p := simnet.NewPair(2, &clock, ends[0], ends[1], network, network)
 		p.At(time.Second, func() {
 			for range 1000 {
 				_, err := ends[0].Send(make([]byte, 1000))

@@ -35,8 +35,8 @@ type world struct {
 	sizes  modelSizes
 	events int // undelivered at most
 	list   int // events in a datagram at most
-	there  int // datagrams under way at most
-	back   int // acknowledgements under way at most
+	there  int // datagrams in flight at most
+	back   int // acknowledgements in flight at most
 	sealed bool
 
 	// What TestSmallWorldsNotice spoils.
@@ -76,7 +76,7 @@ type worldDatagram struct {
 	events                 uint16 // from the oldest undelivered on; older ones do not matter any more
 }
 
-// worldFlight is a datagram under way, or an acknowledgement.
+// worldFlight is a datagram in flight, or an acknowledgement.
 type worldFlight struct {
 	exists bool
 	number int8    // there: of the datagram; back: ack
@@ -209,7 +209,7 @@ func (w world) emissions(s *worldState, yield func([2]int8)) {
 	var may []int8
 	for k := range s.count {
 		fresh := s.sent>>k&1 == 0
-		if s.delivered>>k&1 != 0 || fresh && !w.byCount && int64(k) >= w.sizes.span {
+		if s.delivered>>k&1 != 0 || fresh && !w.byCount && int64(k) >= w.sizes.sendWindow {
 			continue
 		}
 		may = append(may, k)
@@ -520,12 +520,12 @@ var worlds = []struct {
 	runs worldRuns
 	w    world
 }{
-	{"overtaking", inShort, world{sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
-	{"a window of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, span: 2, window: 3}, events: 2, list: 1, there: 2, back: 1}},
-	{"lists of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, span: 3, window: 4}, events: 3, list: 2, there: 1, back: 1}},
-	{"sealed", whenAsked, world{sealed: true, sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
-	{"sealed, fewer sequences", byDefault, world{sealed: true, sizes: modelSizes{seqs: 6, ids: 10, acks: 1, history: 1, span: 1, window: 2}, events: 1, list: 1, there: 2, back: 1}},
-	{"late acknowledgements", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 2, history: 2, span: 2, window: 2}, events: 2, list: 1, there: 1, back: 2}},
+	{"overtaking", inShort, world{sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, sendWindow: 1, receiveWindow: 2}, events: 1, list: 1, there: 2, back: 1}},
+	{"a window of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 1, history: 2, sendWindow: 2, receiveWindow: 3}, events: 2, list: 1, there: 2, back: 1}},
+	{"lists of two", byDefault, world{sizes: modelSizes{seqs: 8, ids: 22, acks: 2, history: 2, sendWindow: 3, receiveWindow: 4}, events: 3, list: 2, there: 1, back: 1}},
+	{"sealed", whenAsked, world{sealed: true, sizes: modelSizes{seqs: 8, ids: 10, acks: 1, history: 2, sendWindow: 1, receiveWindow: 2}, events: 1, list: 1, there: 2, back: 1}},
+	{"sealed, fewer sequences", byDefault, world{sealed: true, sizes: modelSizes{seqs: 6, ids: 10, acks: 1, history: 1, sendWindow: 1, receiveWindow: 2}, events: 1, list: 1, there: 2, back: 1}},
+	{"late acknowledgements", byDefault, world{sizes: modelSizes{seqs: 8, ids: 14, acks: 2, history: 2, sendWindow: 2, receiveWindow: 2}, events: 2, list: 1, there: 1, back: 2}},
 }
 
 func TestSmallWorlds(t *testing.T) {
@@ -598,7 +598,7 @@ func TestModelJudgesLikeTheCode(t *testing.T) {
 				model.take(z, number)
 			}
 		}
-		window, inbox := idWindow{base: uint16(start), size: uint16(z.window)}, modelInbox{base: start}
+		window, inbox := idWindow{base: uint16(start), size: uint16(z.receiveWindow)}, modelInbox{base: start}
 		for range r.IntN(400) {
 			id := uint16(inbox.base) + uint16(r.IntN(40)*r.IntN(8))
 			v, number := inbox.judge(z, int64(id))

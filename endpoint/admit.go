@@ -16,6 +16,10 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// How a Gate decides about a client that proved its address: who is refused or put
+// off, what is drawn and derived for one that is admitted. What is remembered of
+// clients is in memory.go; the messages are in messages.go, keys in keys.go.
+
 // knock is a Hello that opened and is to be decided on.
 type knock struct {
 	parties

@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/timeline"
 )
+
+// Client: its calls, and the session that it joins. The handshake until then is in
+// knock.go; what a server does is in gate.go and server.go.
 
 // Client is one attempt to join a server, and the session that comes of it. It
 // is not safe for concurrent use.
@@ -27,7 +31,7 @@ import (
 // is not nil.
 type Client struct {
 	cfg     ClientConfig
-	time    timeline
+	time    timeline.Timeline
 	private *ecdh.PrivateKey
 	key     [keySize]byte
 	hello   [sha256.Size]byte // hash of cfg.Hello
@@ -60,11 +64,11 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	c := &Client{cfg: cfg, private: private, hello: sha256.Sum256(cfg.Hello), endsAt: int64(cfg.Timeout)}
 	copy(c.key[:], private.PublicKey().Bytes())
 	c.knocks = newKnocking()
-	c.time.start(cfg.Clock)
+	c.time.Start(cfg.Clock)
 	return c, nil
 }
 
-// Receive takes in a datagram that came from the server's address, which the
+// Receive handles a datagram that came from the server's address, which the
 // socket's layer checks, as a connected socket does. Of the session's it returns
 // what Session.Receive returns, under the same conditions; of the handshake
 // nothing. An error says why a datagram was dropped; once the client has ended,
@@ -82,7 +86,7 @@ func (c *Client) Receive(datagram []byte) (ackbits.Incoming, error) {
 	return c.session.Receive(datagram)
 }
 
-// handshake takes in a message of the handshake.
+// handshake handles a message of the handshake.
 func (c *Client) handshake(k kind, datagram []byte) error {
 	switch {
 	case k == kindReset && c.session != nil:
@@ -150,7 +154,7 @@ func (c *Client) end(reason error) error {
 // leaves the rest due. It is here that the client finds out that nobody answered.
 func (c *Client) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		now := c.time.read()
+		now := c.time.Read()
 		if c.err != nil {
 			return
 		}
@@ -181,9 +185,9 @@ func (c *Client) Deadline() (t time.Time, ok bool) {
 	case c.Err() != nil:
 		return time.Time{}, false
 	case c.session == nil:
-		return c.time.time(min(c.nextAt, c.endsAt)), true
+		return c.time.Time(min(c.nextAt, c.endsAt)), true
 	case c.isAsked:
-		return c.time.last, true
+		return c.time.Last, true
 	}
 	return c.session.Deadline()
 }

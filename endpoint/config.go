@@ -12,6 +12,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// What a caller chooses, the defaults and the checks of the values. What each choice
+// does is where it is used.
+
 // ServerConfig says how a Server or a Gate works. Key is required; the zero
 // value of every other field stands for the choice that its comment names.
 type ServerConfig struct {

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// Cookies: how a server proves an address without remembering it. When a
+// client shows which cookie is in knock.go.
+
 // cookieSlot is how long the cookies of one slot of time are given out. One is
 // good in its slot and in the next, so for 10 to 20 s. Shorter, a client on a
 // slow path never returns one in time; longer, a cookie that was overheard serves
@@ -42,6 +45,9 @@ func (c *cookies) check(from netip.AddrPort, key, cookie []byte, now int64) (goo
 	older := c.of(from, key, slot-1) // in the first slot one that nobody was given
 	return hmac.Equal(cookie, older[:]), fresh
 }
+
+// goodUntil returns when a cookie dies that is given out now.
+func goodUntil(now int64) int64 { return (now/int64(cookieSlot))*int64(cookieSlot) + int64(cookieLife) }
 
 // of returns the cookie of a slot. The zone of an address is of any length, so
 // it comes last.

@@ -11,17 +11,21 @@
 //
 // # What it promises
 //
-// With ClientConfig.ServerKey set, the client knows that it talks to the holder of
-// that key before a byte of the game flows, and its hello is sealed to it. The
-// server knows that the client got what was sent to its address, and of who it is
-// whatever its hello proves to Admit. Every session has fresh keys that nobody finds
-// again once both sides have forgotten them, the server's key or not. Who
-// only sees the datagrams learns nothing but their sizes, times and
-// headers; who can send with any address makes no peer, ends none, moves
-// none (but who also sees the datagrams, wins each race with them, and relays a Probe and its
-// reply, has a peer's datagrams sent its way for as long as it wins), and draws no more bytes from the server than it sent; memory and work are
-// bounded. The file SECURITY.md of the module says against whom each of this holds,
-// what does not, and which test shows it.
+// With ClientConfig.ServerKey set, the client knows before a byte of the game flows
+// that it talks to the holder of that key, and its hello is sealed to it. The server
+// knows that the client receives what is sent to its address; who the client is, it
+// knows as far as the hello proves it to Admit. Each session has fresh keys. Once both
+// sides have forgotten them nobody finds them again, not even with the server's key.
+//
+//   - Who only sees the datagrams learns their sizes, times and headers, no more.
+//   - Who can send with any address cannot make a peer, end one or move one, and draws
+//     no more bytes from the server than it sent.
+//   - Who can do both, wins each race with the datagrams, and relays a Probe and its
+//     reply, has a peer's datagrams sent its way for as long as it wins.
+//   - Memory and work are bounded.
+//
+// The file SECURITY.md of the module says against whom each of this holds, what does
+// not, and which test shows it.
 //
 // # The handshake
 //
@@ -35,9 +39,9 @@
 // The client sends its Hello every 250 ms until it is admitted or refused, or its
 // Timeout has passed, and one with each cookie that it gets at once, as any of them may
 // be forged: 128 a second and 32 together at most, and each once in 250 ms. It keeps
-// the last 32. A// Challenge that does not echo its key is ignored; one with another server key or
-// version than it wants is remembered, and is the reason given at Timeout if no
-// better one came.
+// the last 32. A Challenge that does not echo its key is ignored; one with another
+// server key or version than it wants is remembered, and is the reason given at
+// Timeout if no better one came.
 //
 // The server remembers a client that proved its address by its key. The same
 // Hello again gets the same Accept, until a datagram of the session opened; the
@@ -45,7 +49,7 @@
 // said again after 100 ms at the earliest, and one of a client waits for Due; until then its Hellos
 // are dropped unread. It is remembered for 20 s after the last of its Hellos and the end of its session, which is as
 // long as a cookie can be good, and who was refused, plays or has played gets no new
-// one: a copy of a Hello makes no second peer. A client
+// one that lives longer: a copy of a Hello makes no second peer. A client
 // that knocks again, after a crash, say, has a new key and is a new peer.
 //
 // # On the wire
@@ -127,7 +131,7 @@
 //
 // For a stranger the server keeps nothing but an answer that waits for Due, one of 256,
 // and does two HMACs, or one for a Reset, of which there are at most 1,000 a second, and
-// 100 for each IPv4 /24 or IPv6 /64. Who has proved an address can have the X25519 of a join
+// 200 for each IPv4 /24 or IPv6 /64. Who has proved an address can have the X25519 of a join
 // computed, and Admit asked, at most 1,000 times a second in all (256 at once), and for each IPv4 address or IPv6 /64 as often as it may have
 // clients, MaxPerAddress within 20 s, and as many attempts that are turned away. Four clients for each of
 // MaxPeers are remembered, at least 4,096 in all, a quarter of them for one IPv6 /48; when

@@ -21,10 +21,10 @@ import (
 // through all of them: from each state every step there is (a message sent again,
 // delivered, doubled, lost, overtaken; half a cookie's life passing; either end
 // restarted) until no step leads to a state that was not seen. Time moves in slots of
-// cookies, so ages are small numbers, and what is bounded (messages under way,
+// cookies, so ages are small numbers, and what is bounded (messages in flight,
 // restarts) is bounded by the test.
 
-// letter is a message under way.
+// letter is a message in flight.
 type letter struct {
 	toServer bool
 	data     []byte
@@ -63,7 +63,7 @@ type origin struct {
 	slot   int64
 }
 
-// bounds are those of a world: how many messages are under way at most, and how
+// bounds are those of a world: how many messages are in flight at most, and how
 // often an end restarts.
 type bounds struct{ wire, servers, clients int }
 
@@ -193,7 +193,7 @@ func (s *scene) speak() {
 // number returns the client's number, which is its hello.
 func (c *Client) number() int { return int(c.cfg.Hello[0]) }
 
-// post puts a message under way; beyond the bound it is lost.
+// post puts a message in flight; beyond the bound it is lost.
 func (s *scene) post(l letter) {
 	if len(s.mail) < s.bounds.wire {
 		l.sent = s.passed
@@ -285,7 +285,7 @@ func (s *scene) due() (all [][]byte) {
 }
 
 // pass lets a slot pass. What the clocks make due, timeouts apart, is lost, and
-// so is what was under way for longer than a cookie is good: beyond that, by
+// so is what was in flight for longer than a cookie is good: beyond that, by
 // the contract, clients are forgotten.
 func (s *scene) pass() {
 	s.clock.Advance(cookieSlot)
@@ -313,10 +313,20 @@ func (s *scene) key() string {
 	case c.session != nil:
 		fmt.Fprint(&b, " joined ", s.session, s.lives())
 	default:
-		now := c.time.now + int64(s.clock.Now().Sub(c.time.last))
+		now := c.time.Now + int64(s.clock.Now().Sub(c.time.Last))
+		dead := false
 		for i, o := range c.knocks.offers {
 			made := s.cookies[o.cookie]
-			fmt.Fprint(&b, " cookie ", made.server, s.age(made.slot), i < c.knocks.urgent, now-o.shownAt < helloInterval)
+			if made.server == s.runs && s.age(made.slot) < 2 {
+				fmt.Fprint(&b, " cookie ", s.age(made.slot), i < c.knocks.urgent, now-o.shownAt < helloInterval)
+				continue
+			}
+			// Of cookies that are good for nothing any more one is as good as several: a
+			// Hello that shows another of them does what one that is lost does.
+			if !dead {
+				fmt.Fprint(&b, " dead cookie ", i < c.knocks.urgent)
+			}
+			dead = true
 		}
 	}
 	var known []string
@@ -325,9 +335,9 @@ func (s *scene) key() string {
 		if m.standing.live() {
 			age = s.slot - s.heardAt[m.token]
 		} else {
-			age = max(0, m.until-s.server.gate.time.now) / int64(cookieSlot)
+			age = max(0, m.until-s.server.gate.time.Now) / int64(cookieSlot)
 		}
-		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age, m.quietUntil > s.server.gate.time.now))
+		known = append(known, fmt.Sprint(s.whose[m.key], m.standing, age, m.quietUntil > s.server.gate.time.Now))
 	}
 	slices.Sort(known)
 	var wire []string

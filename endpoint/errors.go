@@ -6,6 +6,8 @@ import (
 	"unicode"
 )
 
+// The errors of this package. Those of a session are ackbits' own and are passed on.
+
 // ErrPending is for ServerConfig.Admit to return while somebody else is asked
 // about a client: nothing is answered, and the client's next Hello, after 250 ms,
 // asks again. Copies of a Hello do not: a client is asked about once in 250 ms.

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// What a Server tells its application of its peers' lives: Joined, Moved, Left, and
+// how a peer that has ended goes. What a session brings is an Incoming (peer.go).
+
 // EventKind says what an Event tells.
 type EventKind uint8
 
@@ -44,7 +47,7 @@ func (s *Server) reap(p *Peer) {
 	}
 	p.gone = true
 	delete(s.byToken, p.token)
-	s.gate.memory.end(p.token, s.gate.time.now)
+	s.gate.memory.end(p.token, s.gate.time.Now)
 	s.tell(Event{Kind: Left, Peer: p, Err: err})
 }
 

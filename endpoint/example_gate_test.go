@@ -23,7 +23,7 @@ type shards struct {
 	buf     []byte
 }
 
-// receive takes in a datagram of any kind.
+// receive handles a datagram of any kind.
 func (s *shards) receive(from netip.AddrPort, datagram []byte) {
 	if token, ok := endpoint.ProbeReply(datagram); ok {
 		if p := s.players[token]; p != nil && p.path.Answer(from, datagram) {
@@ -43,7 +43,7 @@ func (s *shards) receive(from netip.AddrPort, datagram []byte) {
 	}
 }
 
-// knock takes in a message of the handshake.
+// knock handles a message of the handshake.
 func (s *shards) knock(from netip.AddrPort, datagram []byte) {
 	answer, admission := s.gate.Receive(from, datagram, s.buf)
 	if admission != nil {
@@ -59,7 +59,7 @@ func (s *shards) knock(from netip.AddrPort, datagram []byte) {
 	}
 }
 
-// play takes in a datagram of a session.
+// play handles a datagram of a session.
 func (s *shards) play(p *player, from netip.AddrPort, h ackbits.Header, datagram []byte) {
 	in, err := p.session.Receive(datagram)
 	if endpoint.Opened(err) {

@@ -31,7 +31,7 @@ func admit(r endpoint.Request) (reply []byte, err error) {
 	return []byte("hello, " + name), nil
 }
 
-// chat takes in a datagram and returns what is to be sent, here all of it to one
+// chat handles a datagram and returns what is to be sent, here all of it to one
 // address; over a socket, what Due yields goes to WriteToUDPAddrPort.
 func chat(server *endpoint.Server, from netip.AddrPort, datagram []byte) (out [][]byte) {
 	in, _ := server.Receive(from, datagram)

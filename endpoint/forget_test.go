@@ -35,4 +35,12 @@ func TestClientForgetsItsKey(t *testing.T) {
 	require.NotNil(t, client.Session())
 	require.Nil(t, client.private)
 	require.Nil(t, client.knocks.offers)
+
+	client, err = NewClient(ClientConfig{ServerKey: key.PublicKey(), Clock: &clock})
+	require.NoError(t, err)
+	clock.Advance(time.Minute)
+	for range client.Due(nil) {
+	}
+	require.ErrorIs(t, client.Err(), ErrNoAnswer)
+	require.Nil(t, client.private, "nor when it has given up")
 }

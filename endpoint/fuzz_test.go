@@ -21,7 +21,7 @@ func corpus(f *testing.F) {
 }
 
 // FuzzServer hands bytes to a server at which one client has joined and another
-// has its Hello with a cookie under way. They draw less than they are, and change nothing.
+// has its Hello with a cookie in flight. They draw less than they are, and change nothing.
 func FuzzServer(f *testing.F) {
 	corpus(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

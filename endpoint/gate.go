@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/timeline"
 )
+
+// Gate: the handshake at the server, and the tokens it admitted, for servers with a
+// table of their own. Whom it admits is decided in admit.go; Server (server.go) puts a
+// table of peers on top of it.
 
 const (
 	// joinRate bounds the joins that a server computes for in a second, of which
@@ -48,7 +53,7 @@ const (
 // the socket.
 type Gate struct {
 	cfg      ServerConfig
-	time     timeline
+	time     timeline.Timeline
 	public   [keySize]byte // the server's static key
 	cookies  cookies
 	resetKey []byte
@@ -95,16 +100,16 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 		round:    1,
 	}
 	copy(g.public[:], cfg.Key.PublicKey().Bytes())
-	g.time.start(cfg.Clock)
+	g.time.Start(cfg.Clock)
 	return g, nil
 }
 
-// Receive takes in a datagram that begins with the format of the handshake,
+// Receive handles a datagram that begins with the format of the handshake,
 // 0x0E, and drops every other. An answer, if it is not empty, is built in buf, for
 // which 640 bytes suffice, and goes back to from. An Admission, if it is not nil, is
 // a new peer: make its session before anything of it arrives.
 func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte, a *Admission) {
-	now := g.time.read()
+	now := g.time.Read()
 	if k, _ := handshakeKind(datagram); k != kindHello {
 		g.stats.Malformed++
 		return nil, nil
@@ -125,7 +130,7 @@ func (g *Gate) Confirm(token uint64) {
 // End tells that a session has ended: its seat is free, and its client is
 // remembered for 20 s.
 func (g *Gate) End(token uint64) {
-	if g.memory.end(token, g.time.read()) {
+	if g.memory.end(token, g.time.Read()) {
 		g.seats--
 	}
 }
@@ -153,9 +158,7 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 		return nil, nil, nil
 	}
 	good, fresh := g.cookies.check(from, h.key[:], h.cookie[:], now)
-	if !good && c.settled() {
-		// It would be told nothing new. And a cookie that is made while a client is
-		// remembered would outlive the memory, and so would a copy of its Hello.
+	if !good && c.settled(now) {
 		g.stats.Hushed++
 		return nil, nil, nil
 	}

@@ -11,6 +11,10 @@ import (
 	"io"
 )
 
+// Every key of the handshake and of the session, and what is sealed with them. Nothing
+// here is drawn or remembered but a fresh key; which message holds which box is in
+// messages.go.
+
 // Labels keep the keys apart: each is derived for one purpose, and none is used
 // for two. A zero byte ends a label, so that none is the beginning of another.
 const (

@@ -9,6 +9,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// The handshake at the client: which Hello it sends when, with which cookie, and what
+// it does with the answers. The calls of the application are in client.go.
+
 const (
 	// helloInterval is how long a client waits for an answer to its Hello.
 	// Shorter, the servers of a game that begins are asked more often than they
@@ -63,17 +66,16 @@ func (w *knocking) find(server, cookie [keySize]byte) int {
 }
 
 // hurry makes an offer the last of the urgent ones. It takes the place of the one that
-// was shown the longest ago, if there is no other; it is not ok if none was shown.
-func (w *knocking) hurry(o offer) (ok bool) {
+// was shown the longest ago, if there is no other; if none was shown it is dropped.
+func (w *knocking) hurry(o offer) {
 	if len(w.offers) == hurriesBurst {
 		if w.urgent == len(w.offers) {
-			return false
+			return
 		}
 		w.offers = slices.Delete(w.offers, w.urgent, w.urgent+1)
 	}
 	w.offers = slices.Insert(w.offers, w.urgent, o)
 	w.urgent++
-	return true
 }
 
 // show returns the offer whose turn it is.
@@ -122,7 +124,7 @@ func (c *Client) receiveChallenge(datagram []byte) error {
 		w.wrongKey = true
 		return nil
 	}
-	now := c.time.read()
+	now := c.time.Read()
 	at := w.find(ch.serverKey, ch.cookie)
 	if at >= 0 && (at < w.urgent || now-w.offers[at].shownAt < helloInterval) || !w.hurries.take(now) {
 		return nil
@@ -134,9 +136,8 @@ func (c *Client) receiveChallenge(datagram []byte) error {
 	if at >= 0 {
 		w.offers = slices.Delete(w.offers, at, at+1)
 	}
-	if w.hurry(offer{server: ch.serverKey, static: static, cookie: ch.cookie}) {
-		c.nextAt = now
-	}
+	w.hurry(offer{server: ch.serverKey, static: static, cookie: ch.cookie})
+	c.nextAt = now
 	return nil
 }
 
@@ -168,7 +169,7 @@ func (c *Client) receiveAccept(datagram []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(c.knocks.offers) == 0 || !c.knocks.tries.take(c.time.read()) {
+	if len(c.knocks.offers) == 0 || !c.knocks.tries.take(c.time.Read()) {
 		return nil
 	}
 	fresh, ok := exchange(c.private, ephemeral)

@@ -1,12 +1,14 @@
 package endpoint_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ func host(n int) netip.AddrPort {
 }
 
 // shake brings a new client as far as its Accept or Refuse, as fast as can be, and
-// hands over the datagrams that the server sends it alone.
+// gives it only the datagrams that the server sends to it.
 func (w *world) shake(from netip.AddrPort, cfg endpoint.ClientConfig) *endpoint.Client {
 	c := w.join(from.String(), cfg)
 	for range 2 {
@@ -427,14 +429,140 @@ func TestPendingJoinsAreRationed(t *testing.T) {
 	w.shake(host(256), knowing(""))
 	require.Equal(t, 456, asked)
 	require.Equal(t, uint64(1), w.server.Stats().HeldByRate)
+	w.clock.Advance(250 * time.Millisecond) // 250 more are paid for, and 257 ask
+	again()
+	require.Equal(t, 456+250, asked)
+	require.Equal(t, uint64(1+7), w.server.Stats().HeldByRate)
+}
+
+// Whom Admit puts off has its place at the address, and is not turned away for that; the place
+// stays where it was first.
+func TestWhoIsPutOffKeepsItsPlace(t *testing.T) {
+	var verdict error = endpoint.ErrPending
+	w := newWorld(t, endpoint.ServerConfig{MaxPerAddress: 1, Admit: func(endpoint.Request) ([]byte, error) { return nil, verdict }})
+	ann := w.shake(address("198.51.100.7:1"), knowing("ann"))
+	require.NoError(t, ann.Err())
+	w.run(250 * time.Millisecond)
+	require.Equal(t, uint64(2), w.server.Stats().Pending)
+	w.clock.Advance(250 * time.Millisecond)
+	w.rebind("198.51.100.7:1", "198.51.100.8:1") // and asks from there
+	w.settle()
+	require.NoError(t, ann.Err())
+	require.Equal(t, uint64(3), w.server.Stats().Pending)
+	bob := w.shake(address("198.51.100.7:2"), knowing("bob"))
+	require.ErrorIs(t, bob.Err(), endpoint.ErrRefused)
+	require.Equal(t, uint64(1), w.server.Stats().RefusedByAddress)
+	verdict = nil
+	w.run(500 * time.Millisecond)
+	require.NotNil(t, ann.Session())
+}
+
+// After the burst joins come one a millisecond, and Resets too.
+func TestJoinsAndResetsHaveTheirRates(t *testing.T) {
+	for wait, want := range map[time.Duration]int{time.Millisecond - 1: 0, time.Millisecond: 1} {
+		w := newWorld(t, endpoint.ServerConfig{MaxPeers: 10_000})
+		for i := range 256 {
+			require.NotNil(t, w.shake(host(i), knowing("")).Session())
+		}
+		w.clock.Advance(wait)
+		w.shake(host(256), knowing(""))
+		require.Equal(t, 256+want, w.server.Stats().Peers)
+
+		d := make([]byte, 34)
+		d[0], d[1] = 0x0C, 6
+		for i := range 257 {
+			w.server.Receive(host(i<<8), bytes.Clone(d))
+		}
+		require.Equal(t, uint64(256), w.server.Stats().Resets)
+		w.clock.Advance(wait)
+		for i := range 2 {
+			w.server.Receive(host(i<<8), bytes.Clone(d))
+		}
+		require.Equal(t, uint64(256+want), w.server.Stats().Resets)
+	}
+}
+
+// lapsing is a Rand of which one read fails.
+type lapsing struct {
+	io.Reader
+	reads, fails int
+}
+
+func (l *lapsing) Read(p []byte) (int, error) {
+	if l.reads++; l.reads == l.fails {
+		return 0, errors.New("no entropy")
+	}
+	return l.Reader.Read(p)
+}
+
+// Whichever read of Rand fails, nothing is made of what was not read.
+func TestEachReadOfRandMayFail(t *testing.T) {
+	for _, verdict := range []error{nil, errors.New("no")} {
+		for fails := 2; fails <= 4; fails++ { // the first is the server's secrets; then seed, token, salt
+			w := newWorld(t, endpoint.ServerConfig{
+				Rand:  &lapsing{Reader: seeded(1), fails: fails},
+				Admit: func(endpoint.Request) ([]byte, error) { return nil, verdict },
+			})
+			c := w.shake(host(1), knowing(""))
+			failed := verdict != nil || fails < 4
+			require.Equal(t, failed, c.Session() == nil)
+			require.NoError(t, c.Err())
+			require.Equal(t, failed, w.server.Stats().Failed == 1)
+			w.run(300 * time.Millisecond)
+			require.True(t, c.Session() != nil || verdict != nil && c.Err() != nil, "it asks again")
+		}
+	}
+}
+
+// An error of Admit counts for more than its reply; a reason is cut to 256 bytes.
+func TestErrorOfAdmitIsTheReason(t *testing.T) {
+	for reason, want := range map[string]string{"banned": "banned", strings.Repeat("x", 300): strings.Repeat("x", 256)} {
+		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return make([]byte, 600), errors.New(reason) }})
+		var refused *endpoint.RefusedError
+		require.ErrorAs(t, w.shake(host(1), knowing("")).Err(), &refused)
+		require.Equal(t, want, refused.Reason)
+	}
+}
+
+// A copy of its Hello does not have a client that plays forgotten.
+func TestWhoPlaysIsNotForgotten(t *testing.T) {
+	w, c, _ := joined(t, endpoint.ServerConfig{})
+	hello := w.logged("Hello")[1]
+	w.run(5 * time.Second)
+	w.deliver(hello)
+	w.run(40 * time.Second)
+	w.deliver(w.logged("Hello")[0]) // has the memory swept
+	require.NoError(t, c.Err())
+	require.Equal(t, 1, w.server.Stats().Remembered)
+	c.Session().Close()
+	w.run(100 * time.Millisecond)
+	require.Zero(t, w.server.Stats().Peers)
+}
+
+// Copies are dropped unread to the last nanosecond.
+func TestCopiesAreQuietToTheEnd(t *testing.T) {
+	for verdict, quiet := range map[error]time.Duration{endpoint.ErrPending: 250 * time.Millisecond, errors.New("no"): 100 * time.Millisecond} {
+		asked := 0
+		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { asked++; return nil, verdict }})
+		w.join(home, knowing("ann"))
+		w.settle()
+		hello := w.logged("Hello")[1]
+		w.clock.Advance(quiet - 1)
+		w.deliver(hello)
+		require.Equal(t, uint64(1), w.server.Stats().Hushed)
+		w.clock.Advance(1)
+		w.deliver(hello)
+		require.Equal(t, uint64(1), w.server.Stats().Hushed)
+		require.Equal(t, 2, asked+int(w.server.Stats().Repeated))
+	}
 }
 
 // Who has proved an address and says its Hello over and over draws one answer in 100 ms,
 // and one at most waits for Due.
 // P-13.2.6.
 func TestCopiesOfAHelloDrawFewAnswers(t *testing.T) {
-	for _, verdict := range []error{nil, errors.New("no")} {
-		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, verdict }})
+	for _, refusal := range []error{nil, errors.New("no")} {
+		w := newWorld(t, endpoint.ServerConfig{Admit: func(endpoint.Request) ([]byte, error) { return nil, refusal }})
 		w.join(home, knowing("ann"))
 		w.flush()
 		w.deliver(w.take()[0])

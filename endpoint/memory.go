@@ -5,6 +5,9 @@ import (
 	"net/netip"
 )
 
+// What a Gate remembers of clients that proved an address, and how much of it. Nothing
+// is remembered of anybody before that.
+
 // memoryTime is how long a client is remembered after the last that was heard of
 // it: as long as a copy of its Hello could be good for anything.
 const memoryTime = int64(cookieLife)
@@ -44,10 +47,15 @@ type client struct {
 	waiting    *list.Element
 }
 
-// settled reports whether nothing will be said to the client any more, but for
-// the repetition of a Refuse.
-func (c *client) settled() bool {
-	return c != nil && (c.standing == refused || c.standing == confirmed || c.standing == ended)
+// settled reports whether a Hello of the client without a good cookie gets no other:
+// there is nothing to say any more, and a copy of a Hello with a cookie that outlives the
+// memory would be news then. Who was refused may have lost the Refuse, and gets the cookie
+// that it had then again, for as long as that is the one that is given out.
+func (c *client) settled(now int64) bool {
+	if c == nil {
+		return false
+	}
+	return c.standing == confirmed || c.standing == ended || c.standing == refused && goodUntil(now) > c.until
 }
 
 // place is an IPv4 address or an IPv6 /64, what one household or attacker has.

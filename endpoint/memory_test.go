@@ -39,6 +39,7 @@ func TestMemoryForgetsInTheOrderOfTheLastWord(t *testing.T) {
 	require.Empty(t, m.byKey)
 	require.Empty(t, m.byToken)
 	require.Empty(t, m.places, "and its address")
+	require.Empty(t, m.sites)
 	require.Zero(t, m.fading.Len())
 }
 
@@ -47,6 +48,7 @@ type forger struct {
 	clock ackbits.ManualClock
 	gate  *Gate
 	from  netip.AddrPort
+	form  byte
 	asked int // times that Admit was
 }
 
@@ -63,10 +65,10 @@ func newForger(t *testing.T, answer error) *forger {
 
 // hello returns a Hello of a key and with a good cookie, whose box is sealed with a secret.
 func (f *forger) hello(key, secret, plain []byte) []byte {
-	h := hello{version: version, key: [keySize]byte(key)}
+	h := hello{version: version, form: f.form, key: [keySize]byte(key)}
 	answer, _ := f.gate.Receive(f.from, h.appendBare(nil), nil)
 	copy(h.cookie[:], answer[3+2*keySize:])
-	p := parties{clientKey: h.key, serverKey: f.gate.public}
+	p := parties{form: f.form, clientKey: h.key, serverKey: f.gate.public}
 	head := h.appendHead(nil)
 	return sealBox(bytes.Clone(head), p.helloKey(secret, h.cookie[:]), plain, head)
 }
@@ -108,6 +110,7 @@ func TestHelloThatOpensAndMakesNoSense(t *testing.T) {
 	f := newForger(t, nil)
 	_, a := f.gate.Receive(f.from, f.hello(public, secret, padHello([]byte("ann"))), nil)
 	require.NotNil(t, a, "and this one would have been let in")
+	require.Zero(t, f.gate.Stats().Malformed)
 }
 
 // One key has one hello: the answer to it is for that one alone.
@@ -115,8 +118,8 @@ func TestSameKeyWithAnotherHelloGetsNothing(t *testing.T) {
 	private, err := newKey(rand.NewChaCha8([32]byte{2}))
 	require.NoError(t, err)
 	secret, _ := exchange(private, sceneKey.PublicKey().Bytes())
-	for _, verdict := range []error{nil, errors.New("no")} {
-		f := newForger(t, verdict)
+	for _, refusal := range []error{nil, errors.New("no")} {
+		f := newForger(t, refusal)
 		ann := f.hello(private.PublicKey().Bytes(), secret, padHello([]byte("ann")))
 		bob := f.hello(private.PublicKey().Bytes(), secret, padHello([]byte("bob")))
 		first, _ := f.gate.Receive(f.from, ann, nil)
@@ -125,11 +128,14 @@ func TestSameKeyWithAnotherHelloGetsNothing(t *testing.T) {
 		require.Empty(t, answer)
 		require.Nil(t, a)
 		f.clock.Advance(100 * time.Millisecond)
+		answer, a = f.gate.Receive(f.from, bob, nil)
+		require.Empty(t, answer, "nor when the client is not hushed any more")
+		require.Nil(t, a)
 		again, a := f.gate.Receive(f.from, ann, nil)
 		require.Equal(t, first, again)
 		require.Nil(t, a)
 		require.Equal(t, 1, f.asked)
-		require.Equal(t, uint64(1), f.gate.Stats().Hushed)
+		require.Equal(t, uint64(2), f.gate.Stats().Hushed)
 		require.Equal(t, uint64(1), f.gate.Stats().Repeated)
 	}
 }
@@ -138,11 +144,11 @@ func TestSameKeyWithAnotherHelloGetsNothing(t *testing.T) {
 // longer than the client is.
 func TestNoCookieIsMadeForWhoIsRemembered(t *testing.T) {
 	for _, end := range []string{"refused", "admitted", "confirmed", "ended"} {
-		var verdict error
+		var refusal error
 		if end == "refused" {
-			verdict = errors.New("no")
+			refusal = errors.New("no")
 		}
-		f := newForger(t, verdict)
+		f := newForger(t, refusal)
 		private, err := newKey(rand.NewChaCha8([32]byte{2}))
 		require.NoError(t, err)
 		secret, _ := exchange(private, sceneKey.PublicKey().Bytes())
@@ -160,6 +166,27 @@ func TestNoCookieIsMadeForWhoIsRemembered(t *testing.T) {
 		f.clock.Advance(1)
 		answer, _ = f.gate.Receive(f.from, bare, nil)
 		require.Equal(t, end != "confirmed", len(answer) > 0, end)
+	}
+}
+
+// A form that there is not is refused as such.
+// P-13.2.5.
+func TestUnknownFormIsRefused(t *testing.T) {
+	private, err := newKey(rand.NewChaCha8([32]byte{2}))
+	require.NoError(t, err)
+	secret, _ := exchange(private, sceneKey.PublicKey().Bytes())
+	for form, reason := range map[byte]string{formWide: reasonNarrow, formWide + 1: reasonForm, 255: reasonForm} {
+		f := newForger(t, nil)
+		f.form = form
+		answer, _ := f.gate.Receive(f.from, f.hello(private.PublicKey().Bytes(), secret, padHello(nil)), nil)
+		salt, head, box, err := splitRefuse(answer)
+		require.NoError(t, err)
+		p := parties{form: form, clientKey: [keySize]byte(private.PublicKey().Bytes()), serverKey: f.gate.public}
+		said, ok := openBox(nil, p.refuseKey(secret, salt), box, head)
+		require.True(t, ok)
+		require.Equal(t, reason, string(said))
+		require.Equal(t, uint64(1), f.gate.Stats().RefusedForm)
+		require.Zero(t, f.asked)
 	}
 }
 
@@ -210,6 +237,11 @@ func TestGateResetsWhatHasEnded(t *testing.T) {
 	require.Empty(t, f.gate.Reset(nil, f.from, d))
 	require.Empty(t, f.gate.Reset(nil, f.from, d[:33]))
 	f.gate.End(a.Config.Token)
+	require.Empty(t, f.gate.Reset(nil, f.from, d[:33]), "longer than this would not be")
+	bare := append([]byte{0x0A}, d[1:]...)
+	require.Empty(t, f.gate.Reset(nil, f.from, bare))
+	require.Empty(t, f.gate.Reset(nil, f.from, append([]byte{0x0E}, d[1:]...)))
+	require.Zero(t, f.gate.Stats().ResetsHeld)
 	require.Len(t, f.gate.Reset(nil, f.from, d), 26)
 	require.Equal(t, uint64(1), f.gate.Stats().Resets)
 }

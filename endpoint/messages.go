@@ -7,6 +7,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// The wire form of the handshake's messages: writing and parsing. What they mean is in
+// gate.go and knock.go.
+
 // Every message of the handshake begins with the format byte 0x0E, beside those
 // of sessions, and a kind (P-13.1.1). Numbers are little-endian. The package comment has
 // the layouts.

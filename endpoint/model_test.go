@@ -33,6 +33,8 @@ type seat struct {
 	crashed bool
 	err     error         // of its end
 	endedAt time.Duration // if err is not nil
+
+	movedFrom netip.AddrPort // if the server has not heard of it yet
 }
 
 // attempt is a client that was turned away.
@@ -49,8 +51,18 @@ type table struct {
 	fetched map[*seat]bool
 	away    []attempt // for a reason of the server's own
 	names   int
-	want    []string // events
+	want    []expected
 }
+
+// expected is an event that waits to be fetched.
+type expected struct {
+	at   time.Duration // what happens in one step may come in any order
+	who  *seat
+	text string
+}
+
+// expect expects an event of a peer.
+func (m *table) expect(s *seat, text string) { m.want = append(m.want, expected{m.now(), s, text}) }
 
 func (m *table) now() time.Duration { return m.clock.Now().Sub(m.start) }
 
@@ -122,7 +134,7 @@ func (m *table) join(t *rapid.T) {
 		require.NotNil(t, s.client.Session())
 		m.joined = append(m.joined, s)
 		s.heardAt = m.now()
-		m.want = append(m.want, "Joined "+s.name)
+		m.expect(s, "Joined "+s.name)
 		for p := range m.server.Peers() {
 			s.peer = p // the last is the newest
 		}
@@ -141,7 +153,7 @@ func (m *table) forget(s *seat) {
 
 func (m *table) end(s *seat, err error) {
 	s.err, s.endedAt = err, m.now()
-	m.want = append(m.want, fmt.Sprint("Left ", s.name, " ", err))
+	m.expect(s, fmt.Sprint("Left ", s.name, " ", err))
 }
 
 // one draws a peer that lives; nil if none does.
@@ -200,11 +212,18 @@ func (m *table) move(t *rapid.T) {
 	}
 	m.rebind(older.String(), to.String())
 	s.addr = to
-	moved := fmt.Sprint("Moved ", s.name, " ")
-	if !slices.ContainsFunc(m.want, func(e string) bool { return strings.HasPrefix(e, moved) }) { // at most one waits
-		m.want = append(m.want, fmt.Sprint(moved, older))
-	}
+	s.movedFrom = older
 	m.pass(300 * time.Millisecond)
+}
+
+// noteMove expects the Moved of a peer that the server has now heard from its new
+// address: until then somebody else may have timed out.
+func (m *table) noteMove(s *seat) {
+	waits := slices.ContainsFunc(m.want, func(e expected) bool { return e.who == s && strings.HasPrefix(e.text, "Moved ") })
+	if s.movedFrom.IsValid() && !waits { // at most one waits
+		m.expect(s, fmt.Sprint("Moved ", s.name, " ", s.movedFrom))
+	}
+	s.movedFrom = netip.AddrPort{}
 }
 
 // pass lets time pass, and finds who has timed out.
@@ -278,11 +297,16 @@ func (m *table) fetch(t *rapid.T) {
 		case endpoint.Left:
 			text += fmt.Sprint(" ", e.Err)
 		}
-		require.Equal(t, m.want[0], text)
-		m.want = m.want[1:]
-		for _, s := range m.joined {
-			if s.peer == e.Peer && e.Kind == endpoint.Left {
-				m.fetched[s] = true
+		next := slices.IndexFunc(m.want, func(w expected) bool { return w.who.peer == e.Peer })
+		require.GreaterOrEqual(t, next, 0, "%s, which nothing waits for: %v", text, m.want[0])
+		require.Equal(t, m.want[next].text, text)
+		require.Equal(t, m.want[0].at, m.want[next].at, "%s before its turn, which is that of %v", text, m.want[0])
+		m.want = slices.Delete(m.want, next, next+1)
+		if e.Kind == endpoint.Left {
+			for _, s := range m.joined {
+				if s.peer == e.Peer {
+					m.fetched[s] = true
+				}
 			}
 		}
 	}
@@ -305,6 +329,7 @@ func anyOrder(t *rapid.T) {
 		for _, s := range m.joined {
 			if s.peer == p {
 				s.heardAt = m.now()
+				m.noteMove(s)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roamer is a client on a lossy path whose address changes: what is under way to
+// roamer is a client on a lossy path whose address changes: what is in flight to
 // an older address is lost.
 type roamer struct {
 	*world
@@ -24,12 +24,12 @@ type roamer struct {
 	now      time.Duration
 }
 
-func newRoamer(t *testing.T, seed uint64, weather simnet.Config, session ackbits.Config) *roamer {
+func newRoamer(t *testing.T, seed uint64, network simnet.Config, session ackbits.Config) *roamer {
 	w := newWorld(t, endpoint.ServerConfig{Session: session})
 	cfg := knowing("ann")
 	cfg.Session = session
 	cfg.Timeout = time.Minute
-	r := &roamer{world: w, up: simnet.NewLink(2*seed, weather), down: simnet.NewLink(2*seed+1, weather)}
+	r := &roamer{world: w, up: simnet.NewLink(2*seed, network), down: simnet.NewLink(2*seed+1, network)}
 	r.client = w.join(home, cfg)
 	return r
 }
@@ -75,8 +75,8 @@ func (r *roamer) step() {
 func TestClientThatMovesTenTimesUnderLossLosesNoEvent(t *testing.T) {
 	for seed := range uint64(12) {
 		session := ackbits.Config{Adaptive: seed%2 == 1, Ordered: seed%3 == 1}
-		weather := simnet.Config{Delay: 29 * time.Millisecond, Jitter: 7 * time.Millisecond, Loss: 0.2, Duplicate: 0.05}
-		r := newRoamer(t, seed, weather, session)
+		network := simnet.Config{Delay: 29 * time.Millisecond, Jitter: 7 * time.Millisecond, Loss: 0.2, Duplicate: 0.05}
+		r := newRoamer(t, seed, network, session)
 		r.where = 1
 		for r.peer == nil || r.client.Session() == nil {
 			r.step()

@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/timeline"
 )
+
+// Path: where the datagrams of a session go, and the probe of a new address. It is the
+// same for Server and for servers with a table of their own.
 
 // probeInterval is the shortest time between two probes of a peer. Shorter, a
 // peer that forges addresses makes the server send more to strangers; longer,
@@ -39,7 +43,7 @@ const probeInterval = int64(100 * time.Millisecond)
 // A Path comes from an Admission: the zero value is not usable. It is not safe for
 // concurrent use.
 type Path struct {
-	time    timeline
+	time    timeline.Timeline
 	token   uint64
 	key     []byte // what the client answers with
 	probing []byte // the gate's, for numbers that nobody else can guess
@@ -58,7 +62,7 @@ type Path struct {
 
 func newPath(addr netip.AddrPort, token uint64, key, probing []byte, clock ackbits.Clock) Path {
 	p := Path{token: token, key: key, probing: probing, addr: addr}
-	p.time.start(clock)
+	p.time.Start(clock)
 	return p
 }
 
@@ -68,7 +72,7 @@ func (p *Path) Addr() netip.AddrPort { return p.addr }
 // Opened tells of a datagram of the session that opened: Session.Receive
 // returned nil for it, or an error for which the function Opened is true.
 func (p *Path) Opened(from netip.AddrPort, sequence uint16) {
-	p.opened(unmap(from), sequence, p.time.read())
+	p.opened(unmap(from), sequence, p.time.Read())
 }
 
 func (p *Path) opened(from netip.AddrPort, sequence uint16, now int64) {
@@ -106,7 +110,7 @@ func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 	return appendCode(dst, kindProbe, p.token, p.asked[:]), p.candidate, true
 }
 
-// Answer takes in a reply to a Probe, and reports whether the peer has moved by
+// Answer handles a reply to a Probe, and reports whether the peer has moved by
 // it: Addr is another then (P-13.4.1, P-13.4.3).
 func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
 	if k, _ := handshakeKind(datagram); k != kindProbeReply {

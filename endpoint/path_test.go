@@ -103,6 +103,40 @@ func TestPathHearsANumberOnce(t *testing.T) {
 	require.Equal(t, spots[1], to)
 }
 
+// A candidate is asked the same again, once in 100 ms; a newer datagram from where the peer is
+// makes void what was asked.
+// P-13.4.2.
+func TestPathAsksACandidateOnceIn100ms(t *testing.T) {
+	var clock ackbits.ManualClock
+	p := newPath(spots[0], 7, []byte("key"), []byte("probing"), &clock)
+	asks := func(from netip.AddrPort, sequence uint16) string {
+		p.Opened(from, sequence)
+		out, to, ok := p.AppendDue(nil)
+		if ok {
+			require.Equal(t, from, to)
+		}
+		return string(out)
+	}
+	require.Empty(t, asks(spots[0], 5))
+	first := asks(spots[1], 6)
+	require.NotEmpty(t, first)
+	clock.Advance(100*time.Millisecond - 1)
+	require.Empty(t, asks(spots[1], 7))
+	clock.Advance(1)
+	require.Equal(t, first, asks(spots[1], 8))
+	mac := shortMAC([]byte("key"), []byte(first[10:]))
+	reply := appendCode(nil, kindProbeReply, 7, mac[:])
+	require.Empty(t, asks(spots[0], 9))
+	require.False(t, p.Answer(spots[1], reply))
+	clock.Advance(100 * time.Millisecond)
+	second := asks(spots[1], 10)
+	require.NotEqual(t, first, second)
+	require.False(t, p.Answer(spots[1], reply))
+	mac = shortMAC([]byte("key"), []byte(second[10:]))
+	require.True(t, p.Answer(spots[1], appendCode(nil, kindProbeReply, 7, mac[:])))
+	require.Equal(t, spots[1], p.Addr())
+}
+
 // Whatever is opened, asked and answered, in whatever order: a peer moves by the
 // right answer to the latest Probe from where that went, and never else.
 // P-13.4.3.

@@ -6,6 +6,8 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// Peer and what its datagrams bring, as the application of a Server sees them.
+
 // Peer is a client that a Server has admitted.
 type Peer struct {
 	// Value is the application's own: the server never looks at it.

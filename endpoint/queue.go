@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// The answers that wait for Due. What is said in them is decided in server.go and
+// gate.go.
+
 // answers wait for Due, at most limit of them, in a ring that grows to what was
 // needed. It keeps the buffers: limit of them, each as long as the longest
 // datagram that was in it.

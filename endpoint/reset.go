@@ -7,6 +7,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// Reset at the server: the answer to datagrams of sessions that live nowhere. What a
+// client does with it is in client.go.
+
 // Reset answers a datagram of a session that lives nowhere, in no shard, of a
 // server with this Key: a client hears at once that there is nothing to wait for,
 // after a restart or where the server ended the session by itself. The answer,
@@ -15,7 +18,7 @@ import (
 // admitted here and did not End, or if there were too many of late: 1,000 a second,
 // 256 at once, 200 a second for each IPv4 /24 or IPv6 /64. Nothing is kept but these counts.
 func (g *Gate) Reset(buf []byte, from netip.AddrPort, datagram []byte) (answer []byte) {
-	return g.reset(buf, unmap(from), datagram, g.time.read())
+	return g.reset(buf, unmap(from), datagram, g.time.Read())
 }
 
 // reset is Reset at a time (P-13.5.1).

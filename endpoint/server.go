@@ -9,6 +9,9 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// Server: the calls of an application on an open port, over a table of peers. The
+// handshake is gate.go's, changes of address are path.go's.
+
 // strangers is how many answers to strangers wait for Due: Challenges and Resets.
 // Fewer, a rush of joins between two calls of Due loses some; more, a flood
 // takes more memory, 99 bytes each and what holds them.
@@ -29,9 +32,9 @@ const strangers = 256
 //	}
 //	for to, datagram := range s.Due(outBuf) { conn.WriteToUDPAddrPort(datagram, to) }
 //
-// A burst that is handed in without a Due in between outruns the
-// acknowledgements, as with a session: call Due once 32 datagrams of one peer may
-// have come in. Due looks at every peer, some 10 ns each; where there are many,
+// Call Due at least once for every 32 datagrams of one peer: as with a session, a
+// header acknowledges the newest 33, and a longer burst would leave the rest
+// unacknowledged. Due looks at every peer, some 10 ns each; where there are many,
 // flush after a Receive the session that it was of alone, in.Peer.Session().Due, and
 // call Due once a tick.
 type Server struct {
@@ -64,11 +67,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}, nil
 }
 
-// Receive takes in a datagram. Of a session it returns whose it is and what
+// Receive handles a datagram. Of a session it returns whose it is and what
 // Session.Receive returns, under the same conditions; of the handshake nothing. An
 // error says why a datagram was dropped.
 func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error) {
-	now := s.gate.time.read()
+	now := s.gate.time.Read()
 	from = unmap(from)
 	if k, ok := handshakeKind(datagram); ok {
 		return Incoming{}, s.handshake(k, from, datagram, now)
@@ -90,7 +93,7 @@ func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error)
 	return s.receive(p, from, h.Sequence, datagram, now)
 }
 
-// receive takes in a datagram of a session.
+// receive handles a datagram of a session.
 func (s *Server) receive(p *Peer, from netip.AddrPort, sequence uint16, datagram []byte, now int64) (Incoming, error) {
 	in, err := p.session.Receive(datagram)
 	if Opened(err) {
@@ -109,7 +112,7 @@ func (s *Server) receive(p *Peer, from netip.AddrPort, sequence uint16, datagram
 	return Incoming{Peer: p, Incoming: in}, nil
 }
 
-// handshake takes in a message of the handshake.
+// handshake handles a message of the handshake.
 func (s *Server) handshake(k kind, from netip.AddrPort, datagram []byte, now int64) error {
 	switch k {
 	case kindHello:
@@ -149,7 +152,7 @@ func (s *Server) join(a *Admission) error {
 	session, err := ackbits.NewSession(a.Config)
 	if err != nil { // an AEAD that depends on its key
 		s.gate.stats.Failed++
-		s.gate.memory.end(p.token, s.gate.time.now)
+		s.gate.memory.end(p.token, s.gate.time.Now)
 		s.gate.seats--
 		return err
 	}
@@ -160,7 +163,7 @@ func (s *Server) join(a *Admission) error {
 	return nil
 }
 
-// proved takes in the reply to a Probe.
+// proved handles the reply to a Probe.
 func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 	token, _, err := parseCode(datagram)
 	if err != nil {
@@ -194,7 +197,7 @@ func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 // The loop must not call Receive.
 func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
 	return func(yield func(netip.AddrPort, []byte) bool) {
-		s.gate.time.read()
+		s.gate.time.Read()
 		for _, waiting := range []*answers{&s.replies, &s.others} {
 			for to, datagram, ok := waiting.pop(buf); ok; to, datagram, ok = waiting.pop(buf) {
 				if !yield(to, datagram) {
@@ -241,7 +244,7 @@ func (s *Server) duePeer(p *Peer, buf []byte, yield func(netip.AddrPort, []byte)
 // while nobody is joined and no answer waits. It looks at every peer.
 func (s *Server) Deadline() (t time.Time, ok bool) {
 	if s.replies.n > 0 || s.others.n > 0 {
-		return s.gate.time.last, true
+		return s.gate.time.Last, true
 	}
 	for _, p := range s.peers {
 		if p.gone {
@@ -249,7 +252,7 @@ func (s *Server) Deadline() (t time.Time, ok bool) {
 		}
 		at, lives := p.session.Deadline()
 		if p.path.due || !lives {
-			return s.gate.time.last, true
+			return s.gate.time.Last, true
 		}
 		if !ok || at.Before(t) {
 			t, ok = at, true

@@ -1,5 +1,7 @@
 package endpoint
 
+// The counters as the application sees them. They are counted where things happen.
+
 // Stats counts what a Server or Gate has done. Everything is a count since its
 // start but the first two, which tell of the moment.
 type Stats struct {

@@ -47,6 +47,7 @@ type world struct {
 	log     []packet // everything that was ever on the wire
 	events  []endpoint.Event
 	hold    bool // events are fetched by fetch alone
+	lost    func(packet) bool
 	onHeard func(*endpoint.Peer)
 	got     map[*endpoint.Peer][]string // events that the server's peers sent
 	heard   map[netip.AddrPort][]string // and those that a client got
@@ -116,8 +117,12 @@ func (w *world) fetch() {
 	}
 }
 
+// tooMany is more than is ever on the wire at once: a Due that yields so many has no end.
+const tooMany = 30_000
+
 // send puts a datagram on the wire.
 func (w *world) send(from, to netip.AddrPort, data []byte) {
+	require.Less(w.t, len(w.wire), tooMany)
 	p := packet{from, to, append([]byte(nil), data...)}
 	w.wire = append(w.wire, p)
 	w.log = append(w.log, p)

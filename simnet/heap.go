@@ -1,5 +1,7 @@
 package simnet
 
+// A heap, for what waits for its time in links and networks.
+
 // heap is a binary heap with the earliest element at index 0. Unlike
 // container/heap it does not box what is pushed.
 type heap[T interface{ before(T) bool }] []T

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// Link: one direction of a lossy path, and how it decides about each datagram. Who
+// sends over it, and in which order, is in pair.go and net.go.
+
 // UDPOverIPv4 and UDPOverIPv6 are how many bytes the IP and UDP headers add to
 // each datagram, for [Config].Overhead.
 const (

@@ -319,7 +319,7 @@ func TestConditionsChangeInMidRun(t *testing.T) {
 	p.Run(3 * time.Second)
 	s := p.Link(AToB).Stats()
 	require.Equal(t, 301, s.Sent)
-	// A tick is ahead of a function scheduled later, at one instant.
+	// A tick goes before a function scheduled later, at one instant.
 	require.Equal(t, 100, s.Lost)
 }
 

@@ -2,6 +2,9 @@ package transfer
 
 import "math"
 
+// What delays tell: the shortest way, the queue above it, and whether one stands. What
+// the rate does about it is in rate.go.
+
 const (
 	second      = int64(1e9)
 	millisecond = int64(1e6)
@@ -31,7 +34,7 @@ type lowest struct {
 	some            bool
 }
 
-// add takes in a value and returns the least.
+// add adds a value and returns the least.
 func (l *lowest) add(v, now int64) int64 {
 	if !l.some {
 		*l = lowest{current: v, before: v, since: now, some: true}
@@ -74,7 +77,7 @@ type delays struct {
 	noise   int64 // by how much one differs from the next
 }
 
-// add takes in an answer, and returns it as a mark, with its queue.
+// add adds an answer, and returns it as a mark, with its queue.
 func (d *delays) add(c *chunk, serial int64, clock uint32, now int64) (m mark, queue int64) {
 	if d.some {
 		d.arrived += int64(int32(clock-d.clock)) * 1000
@@ -101,7 +104,7 @@ type standing struct {
 	begin   mark
 }
 
-// add takes in an answer. When there are enough of them, done is true, and add begins
+// add adds an answer. When there are enough of them, done is true, and add begins
 // anew; the queue that stood is least, and got is how fast chunks arrived meanwhile.
 func (s *standing) add(m mark, queue, poll int64) (least, got int64, done bool) {
 	if s.answers == 0 {

@@ -6,6 +6,8 @@ import (
 	"io"
 )
 
+// SHA-256 of files in bounded steps. When a step is made is in due.go.
+
 const (
 	// hashStep is how many bytes one call of Due hashes, of all files together: 0.3 to
 	// 1.5 ms. More would hold up a game's tick, less would make a file of gigabytes that

@@ -50,7 +50,7 @@
 // An event is for what must arrive soon and is small: a spawn, a line of chat. Send
 // takes 256 of them at a time, of 1177 bytes each, and repeats them as fast as it can,
 // which is what they are for and what a map must not do: 300 KiB as events through
-// 2 Mbit/s hold up the game's states for 157 ms. Ordered and OrderedLane are the same
+// 2 Mbit/s hold up the game's states for 150 ms. Ordered and OrderedLane are the same
 // with an order. A transfer is for what is larger than some ten kilobytes, and may take
 // as long as it takes. Many small things are better events, or one file: of each but the
 // first, a round trip passes before its first byte.
@@ -70,7 +70,7 @@
 // # Hostile peers
 //
 // A sender can make the receiver store what Accept granted, and otherwise remember 64
-// transfers, with at most 128 KiB each of what lies ahead of gaps. A receiver can make
+// transfers, with at most 128 KiB each of what lies behind gaps. A receiver can make
 // its own transfer slow, or fast beyond what the link has to spare; Config.MaxRate
 // bounds that. Of errors here the peer hears the text of Accept's alone; what it says
 // itself is made printable. Nothing here is secret or authentic by itself: that is the session's,

@@ -7,13 +7,16 @@ import (
 	"time"
 )
 
+// What goes out: Due, which chunk or message is next, and Deadline. How fast chunks go
+// is rate.go's; which of them were lost is flight.go's.
+
 // Due yields every datagram that may go now, each built from buf[:0] and valid
 // until the next: answers, offers and other messages, and chunks. A buf of
 // ackbits.MaxDatagramSize bytes fits them all. Call it after every Receive of the
 // session and at Deadline, or on a tick; breaking off leaves the rest due.
 func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		until := t.time.read()
+		until := t.time.Read()
 		if t.ended() != nil {
 			return
 		}
@@ -39,7 +42,7 @@ func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 
 // appendDue appends the next datagram that was due at until.
 func (t *Transfers) appendDue(dst []byte, until int64) ([]byte, bool) {
-	now := t.time.read()
+	now := t.time.Read()
 	p := t.payload[:0]
 	if t.answer.due {
 		t.answer.due = false
@@ -201,7 +204,7 @@ func (t *Transfers) Deadline() (time.Time, bool) {
 	}
 	at := int64(math.MaxInt64)
 	if t.answer.due {
-		at = t.time.now
+		at = t.time.Now
 	}
 	for x := range t.words() {
 		if x.word.kind != 0 {
@@ -220,5 +223,5 @@ func (t *Transfers) Deadline() (time.Time, bool) {
 	if at == math.MaxInt64 {
 		return time.Time{}, false
 	}
-	return t.time.time(at), true
+	return t.time.Time(at), true
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
+// The errors of this package, and the reasons that peers give.
+
 // Reasons for the end of a transfer, see the methods Err. Words of the peer in them are
 // printable UTF-8 of up to 255 bytes, and as little to be trusted as the peer.
 var (
@@ -38,9 +40,9 @@ var (
 	ErrLimit = errors.New("transfer: too long")
 )
 
-// What is not taken in now and may be later.
+// What is refused now and may be accepted later.
 var (
-	errAhead = errors.New("transfer: chunk too far ahead of what is missing")
+	errAhead = errors.New("transfer: chunk too far beyond the first that is missing")
 	errBusy  = errors.New("transfer: too many incoming transfers")
 )
 

@@ -8,6 +8,9 @@ import (
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
+// The chunks that were sent and what became of them: delivered, lost or undecided.
+// What is sent again, and when, is for outgoing.go and due.go to say.
+
 const (
 	// maxFlight is how many chunks are remembered, those taken for lost included:
 	// 8 MiB in flight are 500 Mbit/s over 130 ms. More takes more memory, 64 bytes
@@ -131,7 +134,7 @@ func (f *flight) bySerial(serial uint16) (*chunk, int64) {
 	return f.chunks.At(k), k
 }
 
-// outcome takes in what became of the datagram of c.
+// outcome learns what became of the datagram of c.
 func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	switch {
 	case !o.Delivered:
@@ -157,7 +160,7 @@ func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	}
 }
 
-// heard takes in a sign that the path works.
+// heard notes a sign that the path works.
 func (f *flight) heard(c *chunk, o ackbits.Outcome, now int64) {
 	if c.sentAt >= f.newestAt {
 		f.newestAt, f.heardAt = c.sentAt, now

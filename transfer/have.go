@@ -8,7 +8,10 @@ import (
 	"math/bits"
 )
 
-// maxAhead is how many units a chunk may lie ahead of the first missing one:
+// The set of units that a receiver has stored, in memory and in the form that resumes
+// a transfer. Storing them is in incoming.go.
+
+// maxAhead is how many units a chunk may lie beyond the first missing one:
 // 512 MiB, for which a bitmap takes 128 KiB. A sender of this package stays
 // within what is in flight, some megabytes. More would let a sender claim more
 // memory; less could hold up a path with a long round trip.
@@ -108,7 +111,7 @@ func (h *have) appendRuns(dst []byte, limit int) []byte {
 	return dst
 }
 
-// load takes in what appendHave wrote. What does not belong to this offer, or
+// load reads what appendHave wrote. What does not belong to this offer, or
 // lies too far ahead, is left out: it is sent again.
 func (h *have) load(saved []byte, o *Offer) {
 	if len(saved) < haveHeader || string(saved[:haveHeader]) != string((&have{}).appendHave(nil, o)) {

@@ -123,7 +123,7 @@ func TestHostileOffers(t *testing.T) {
 	require.Equal(t, ErrMessage, b.Receive(append(offer.append(nil), 0)))
 	require.Empty(t, b.sinks)
 
-	// The largest file: a chunk far ahead would take a bitmap of its size.
+	// The largest file: a chunk far behind the gap would take a bitmap of its size.
 	offer.Size = maxSize
 	require.NoError(t, b.Receive(offer.append(nil)))
 	data := make([]byte, 2*unit)
@@ -292,7 +292,7 @@ func TestManySmallFilesPassALargeOne(t *testing.T) {
 	require.Equal(t, io.EOF, large.Err())
 }
 
-// The oldest offer that a sender may still repeat is taken in.
+// The oldest offer that a sender may still repeat is accepted.
 // P-14.2.1.
 func TestTheReceiverRemembersAsFarAsIdsReach(t *testing.T) {
 	b := newBench(t)
@@ -391,9 +391,9 @@ func TestAnEndThatSlept(t *testing.T) {
 		o := sendFile(t, g.b, content(1, 1<<20))
 		g.pair.Run(2 * time.Second)
 		if receiver {
-			g.a.transfers.time.now += int64(time.Hour)
+			g.a.transfers.time.Now += int64(time.Hour)
 		} else {
-			g.b.transfers.time.now += int64(time.Hour)
+			g.b.transfers.time.Now += int64(time.Hour)
 		}
 		require.True(t, g.run(20*time.Second, o))
 		require.Equal(t, io.EOF, o.Err())

@@ -2,6 +2,9 @@ package transfer
 
 import "io"
 
+// A file that comes in: storing chunks, checking the digest, and what the application
+// may ask. What goes back to the sender is in word.go.
+
 // Sink is where an incoming file goes; an *os.File is one. What was written is
 // read again to be checked. WriteAt is called with whole units of 512 bytes, two at most,
 // but at the end of the file, in any order, each offset once. It must not keep the bytes.
@@ -20,7 +23,7 @@ type Incoming struct {
 	seen   bool // Transfers.Incoming has shown its end
 }
 
-// store takes in a chunk. It writes what is new of it; of two chunks that differ
+// store accepts a chunk. It writes what is new of it; of two chunks that differ
 // the first counts (P-14.2.3).
 func (in *Incoming) store(m *message) error {
 	if in.err != nil {
@@ -102,7 +105,7 @@ func (in *Incoming) finish(k kind, reason error, body []byte) {
 	in.say(k, body)
 }
 
-// receive takes in what the sender says.
+// receive handles what the sender says.
 func (in *Incoming) receive(m *message) error {
 	switch m.kind {
 	case kindChunk, kindAsk:

@@ -2,6 +2,9 @@ package transfer
 
 import "io"
 
+// A file that goes out: which of its units are next, which are delivered, and what the
+// application may ask. How fast it goes is rate.go's.
+
 // Outgoing is a file on its way to the peer.
 type Outgoing struct {
 	transfer
@@ -108,7 +111,7 @@ func (o *Outgoing) arrivedLate(c *chunk) {
 	o.again = kept
 }
 
-// receive takes in what the receiver says.
+// receive handles what the receiver says.
 func (o *Outgoing) receive(m *message) error {
 	if o.err != nil {
 		return nil

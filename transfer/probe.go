@@ -1,5 +1,8 @@
 package transfer
 
+// A probe: a few chunks faster than the rate, and what their arrival shows of the
+// link. When one begins and what follows from it is in rate.go.
+
 const (
 	// A probe is a row of chunks that are sent faster than the rate, to see how fast
 	// they arrive: probeChunks of them, or as many as take probeTime; more where the
@@ -9,8 +12,8 @@ const (
 	probeChunks = 5
 	probeTime   = 8 * millisecond
 	probeNoise  = 6
-	// probeExcess is the most time by which a probe that got longer because of noise
-	// may be ahead of the rate: the queue that it can make.
+	// probeExcess is the longest queue, in time, that a probe may build which is longer
+	// because of noise: what it sends beyond the rate.
 	probeExcess = 16 * millisecond
 	// probeTicks is how many ticks a probe takes at a sender that sends on ticks.
 	probeTicks = 4
@@ -131,17 +134,17 @@ func (p *probe) result(f *flight, rate, usual, poll int64) (got int64, passed, o
 	if p.end.serial <= p.begin.serial {
 		return 0, false, false
 	}
-	span := p.end.sum - p.begin.sum
+	bytes := p.end.sum - p.begin.sum
 	took := p.end.sentAt - p.begin.sentAt
 	late := p.end.arrivedAt - p.begin.arrivedAt
 	passed = late <= took*10/9+poll
 	aimed := rate * p.gain / 100
-	sent := span * second / max(1, took+poll)
+	sent := bytes * second / max(1, took+poll)
 	if lost, n := f.missing(p.begin.serial, p.end.serial); lost > max(1, n/8+n*usual/1000) {
-		span, passed = span*(n-lost)/n, false // where no queue is, its place is among the losses
+		bytes, passed = bytes*(n-lost)/n, false // where no queue is, its place is among the losses
 	}
 	if passed && sent*2 > aimed {
 		return aimed, true, true // times on ticks are too coarse to tell more
 	}
-	return min(span*second/max(1, late+poll), sent, aimed), passed, true
+	return min(bytes*second/max(1, late+poll), sent, aimed), passed, true
 }

@@ -1,5 +1,8 @@
 package transfer
 
+// How fast chunks go: slow start, probes, cuts. The signals are in delay.go, probe.go
+// and flight.go; what is sent is in due.go.
+
 const (
 	// wireOverhead is what a datagram has beside its payload: our header, UDP and
 	// IPv4, and some bytes for a seal or a tunnel. It matters little: rates are
@@ -193,7 +196,8 @@ func (r *rate) probeLength(gain int64) int64 {
 	return max(min(probeTime+probeNoise*r.delays.noise, probeExcess*100/(gain-100)), probeTicks*r.poll)
 }
 
-// answered takes in when a chunk arrived, by the receiver's clock.
+// answered learns when a chunk arrived, by the receiver's clock; flying is how many bytes
+// are in flight.
 func (r *rate) answered(c *chunk, serial int64, clock uint32, flying, rtt, now int64) {
 	r.rtt = rtt
 	m, queue := r.delays.add(c, serial, clock, now)
@@ -238,7 +242,7 @@ func (r *rate) cut(bytes, pause, now int64) {
 	r.probeAt = now + probeRounds*r.rtt
 }
 
-// judge takes in what a probe showed, once all acknowledgements have been read.
+// judge applies what a probe showed, once all acknowledgements have been read.
 func (r *rate) judge(f *flight, now, patience int64) {
 	r.probe.expire(now, patience)
 	if r.probe.state != probeAnswered {
@@ -276,7 +280,7 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	r.probeAt = now + probeRounds*r.rtt
 }
 
-// count takes in how many bytes have arrived and were lost so far, and how many chunks
+// count learns how many bytes have arrived and were lost so far, and how many chunks
 // were sent.
 func (r *rate) count(got, gone, chunks, now int64) {
 	o := &r.round

@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/internal/timeline"
 )
+
+// Transfers: its configuration and its calls, but for Due and Deadline, which are in
+// due.go. One transfer is in outgoing.go or incoming.go.
 
 // Config says how Transfers works.
 type Config struct {
@@ -65,7 +69,7 @@ const (
 type Transfers struct {
 	session *ackbits.Session
 	cfg     Config
-	time    timeline
+	time    timeline.Timeline
 
 	outgoing []*Outgoing
 	incoming []*Incoming
@@ -112,7 +116,7 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 		return nil, configError("the session's datagrams are too small for 512 bytes of a file")
 	}
 	t := &Transfers{session: s, cfg: cfg, number: -1, payload: make([]byte, 0, ackbits.MaxDatagramSize)}
-	t.time.start(cfg.Clock)
+	t.time.Start(cfg.Clock)
 	t.rate.init(int64(cfg.MaxRate), int64(cfg.PollInterval))
 	return t, nil
 }
@@ -160,7 +164,7 @@ func (t *Transfers) add(name []byte, source io.ReaderAt, size int64) (*Outgoing,
 	return o, nil
 }
 
-// Receive takes in the payload of a datagram of Config.Type. Call it in the
+// Receive handles the payload of a datagram of Config.Type. Call it in the
 // session's Accept and return what it returns, so that what could not be stored is
 // not acknowledged. It does not call the session and keeps no part of payload. With
 // ErrMessage the payload is none of this package and nothing has changed.
@@ -169,7 +173,7 @@ func (t *Transfers) Receive(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	now := t.time.read()
+	now := t.time.Read()
 	switch m.kind {
 	case kindOffer:
 		return t.offered(&m.offer)
@@ -228,7 +232,7 @@ func (t *Transfers) heard(id uint16) bool {
 	return a == ackbits.Duplicate || a == ackbits.Stale
 }
 
-// offered takes in an offer. One that comes again is one (P-14.2.1).
+// offered handles an offer. One that comes again is one (P-14.2.1).
 func (t *Transfers) offered(offer *Offer) error {
 	if t.running(offer.ID) != nil || t.heard(offer.ID) {
 		return nil
@@ -267,7 +271,7 @@ func (t *Transfers) offered(offer *Offer) error {
 	return nil
 }
 
-// Outcome takes in what became of a datagram. Call it with every outcome of the
+// Outcome tells t what became of a datagram. Call it with every outcome of the
 // session; others' are ignored. An outcome that is missing counts as a loss: its chunk
 // is sent again, after two seconds at most, and the rate suffers. So fetch them before the
 // session's queue of 1,024 drops some (Stats.OutcomesDropped): at 100 Mbit/s it is full
@@ -277,7 +281,7 @@ func (t *Transfers) Outcome(o ackbits.Outcome) {
 		return
 	}
 	t.outcomes, t.answers = true, 0
-	now := t.time.read()
+	now := t.time.Read()
 	number := t.number - int64(uint16(t.number)-o.Sequence)
 	if c := t.flight.byNumber(number); c != nil {
 		t.flight.outcome(c, o, now)

@@ -7,6 +7,9 @@ import (
 	"math"
 )
 
+// The wire form of chunks and messages: writing and parsing. What they change is in
+// transfer.go, outgoing.go and incoming.go.
+
 // The payloads of Config.Type, little-endian (P-14.1.1). The first byte is the kind:
 //
 //	offer    1  id u16, size u64, digest [32]byte, n u8, name [n]byte,

@@ -1,5 +1,8 @@
 package transfer
 
+// What both ends of a transfer share, and the messages that are repeated until they
+// are known to have arrived. Chunks are not here.
+
 // transfer is what both ends of one have.
 type transfer struct {
 	t       *Transfers
@@ -27,7 +30,7 @@ func (w *word) sent(number, now, patience int64) {
 	w.tries++
 }
 
-// outcome takes in what became of a datagram.
+// outcome learns what became of a datagram.
 func (w *word) outcome(number int64, delivered bool, now int64) {
 	switch {
 	case w.kind == 0 || w.tries == 0 || w.number != number:
@@ -40,7 +43,7 @@ func (w *word) outcome(number int64, delivered bool, now int64) {
 
 // say has a message sent.
 func (x *transfer) say(k kind, body []byte) {
-	x.word = word{kind: k, body: body, at: x.t.time.now}
+	x.word = word{kind: k, body: body, at: x.t.time.Now}
 }
 
 // appendWord appends the message.

@@ -26,10 +26,11 @@ func all(ctx context.Context, args []string) (err error) {
 		fmt.Fprint(flags.Output(), usage, "\nFlags of arena all:\n")
 		flags.PrintDefaults()
 	}
-	cfg := bots.Config{Workers: runtime.GOMAXPROCS(0), Seed: rand.Uint64(),
+	cfg := bots.Config{Workers: runtime.GOMAXPROCS(0), Seed: rand.Uint64(), Map: true,
 		Conditions: link.Conditions{Loss: 0.05, RTT: 60 * time.Millisecond, Jitter: 5 * time.Millisecond}}
 	flags.IntVar(&cfg.N, "n", 32, "bots")
 	conditionFlags(flags, &cfg.Conditions)
+	mapFlag(flags, &cfg)
 	duration := flags.Duration("t", 10*time.Second, "how long to play")
 	http := flags.String("http", "", "loopback `address` of /metrics; empty for none")
 	pprof := flags.Bool("pprof", false, "serve profiles at /debug/pprof/, too")

@@ -32,6 +32,11 @@ func conditionFlags(flags *flag.FlagSet, c *link.Conditions) {
 	flags.DurationVar(&c.Jitter, "jitter", c.Jitter, "the most by which a datagram is late, each way")
 }
 
+// mapFlag adds the flag with which bots fetch the map.
+func mapFlag(flags *flag.FlagSet, cfg *bots.Config) {
+	flags.BoolVar(&cfg.Map, "map", cfg.Map, "fetch the map first, as people do, and play once it is there")
+}
+
 // checkConditions refuses what no network can be.
 func checkConditions(c link.Conditions) error {
 	if !(c.Loss >= 0 && c.Loss <= 1) || c.RTT < 0 || c.RTT > time.Minute || c.Jitter < 0 || c.Jitter > time.Minute {
@@ -84,6 +89,7 @@ func runBots(ctx context.Context, args []string) (err error) {
 	flags.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "goroutines that run bots")
 	flags.DurationVar(&cfg.Ramp, "ramp", time.Second, "they join evenly over this time")
 	conditionFlags(flags, &cfg.Conditions)
+	mapFlag(flags, &cfg)
 	duration := flags.Duration("t", 30*time.Second, "how long to play")
 	file := flags.String("ledger", "", "`file` for the ledger; empty for a temporary one, which stays if it has problems")
 	against := flags.String("against", "", "the server's ledger `file`, to compare with at the end")

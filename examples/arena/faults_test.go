@@ -48,7 +48,7 @@ func TestBlackout(t *testing.T) {
 	f := newField(t, 16, upTo(2*16), mild)
 	time.Sleep(500 * time.Millisecond)
 	f.swarm.SetConditions(link.Conditions{Loss: 1})
-	time.Sleep(500 * time.Millisecond) // for what was under way
+	time.Sleep(500 * time.Millisecond) // for what was in flight
 	before := f.swarm.Sum()
 	time.Sleep(2500 * time.Millisecond)
 	require.Equal(t, before.DatagramsIn, f.swarm.Sum().DatagramsIn, "it is dark")

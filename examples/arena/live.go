@@ -67,6 +67,9 @@ func report(out io.Writer, swarm *bots.Swarm) {
 		sum.Sessions, sum.Stats.DatagramsSent, sum.Stats.DatagramsReceived, sum.Stats.Withheld, sum.Stats.AcksOutrun)
 	fmt.Fprintf(out, "events: %d received, p50 %s, p99 %s, p99.9 %s\n", sum.Stats.EventsReceived,
 		ms(sum.Events.Quantile(0.5)), ms(sum.Events.Quantile(0.99)), ms(sum.Events.Quantile(0.999)))
+	if sum.Maps.Count() > 0 {
+		fmt.Fprintf(out, "maps: %d loaded, p50 %s, p99 %s\n", sum.Maps.Count(), ms(sum.Maps.Quantile(0.5)), ms(sum.Maps.Quantile(0.99)))
+	}
 	reasons := swarm.Reasons()
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(out, "ended: %d × %s\n", reasons[reason], reason)

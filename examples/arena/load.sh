@@ -5,11 +5,14 @@
 #
 #   ./load.sh [BOTS [SECONDS]]                  500 bots at each server for 60 seconds
 #   MODES=sealed ./load.sh 1000                 one server, 1000 bots
+#   MAP=1 ./load.sh                             each bot fetches the map first, as people do
 #   PROFILE=p METRICS=m ./load.sh               also a profile and the metrics of the first server
 set -euo pipefail
 modes=${MODES:-sealed unsealed}
 cd "$(dirname "$0")"
 bots=${1:-500} seconds=${2:-60} ramp=8 settle=5
+lines=4 # of the bots' report
+[ -z "${MAP:-}" ] || lines=5
 dir=$(mktemp -d)
 pids=()
 cleanup() {
@@ -36,7 +39,7 @@ for mode in $modes; do
 	pids+=($!)
 	sleep 0.5
 	key=$(sed -n 's/.* key=\([^ ]*\).*/\1/p' "$dir/$mode.log")
-	"$dir/arena" bots $flag -n "$bots" -t $((ramp + settle + seconds + 5))s -ramp ${ramp}s -loss 0.05 -rtt 60ms \
+	"$dir/arena" bots $flag ${MAP:+-map} -n "$bots" -t $((ramp + settle + seconds + 5))s -ramp ${ramp}s -loss 0.05 -rtt 60ms \
 		-join "127.0.0.1:$port" -key "$key" -ledger "$dir/$mode.bots" -against "$dir/$mode.server" >"$dir/$mode.out" &
 	crowd[$port]=$!
 	pids+=($!)
@@ -62,6 +65,6 @@ for pid in "${crowd[@]}"; do wait "$pid" || echo "a crowd ended with an error"; 
 for mode in $modes; do
 	cat "$dir/$mode.cpu" "$dir/$mode.memory"
 	sed -n "$((ramp + settle + seconds / 2 + 1))p" "$dir/$mode.out"
-	tail -4 "$dir/$mode.out"
+	tail "-$lines" "$dir/$mode.out"
 done
 cat /proc/loadavg

@@ -19,6 +19,7 @@ const usage = `usage: arena [all]   server, bots and lossy links in one process,
        arena serve   the server
        arena bots    many players without a human
        arena play    the terminal client
+       arena screen  print what a player among bots sees after a while
        arena compare SERVER.ledger BOTS.ledger
 Each has -h.
 `
@@ -58,6 +59,8 @@ func run(ctx context.Context, args []string) error {
 		return runBots(ctx, args)
 	case "play":
 		return play(ctx, args)
+	case "screen":
+		return printScreen(ctx, args)
 	case "compare":
 		return compare(args)
 	case "help":

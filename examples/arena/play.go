@@ -27,6 +27,7 @@ type player struct {
 	name   string
 	key    *ecdh.PublicKey
 	conn   *link.Conn
+	level  client.Level // the map, kept when the server is lost
 	clock  ackbits.ManualClock
 	polled time.Time
 	buf    []byte
@@ -49,6 +50,7 @@ func (p *player) Rejoin() {
 		Name:      p.name,
 		ServerKey: p.key,
 		Clock:     &p.clock,
+		Level:     &p.level,
 		Send:      func(datagram []byte) { p.conn.Send(p.clock.Now(), datagram) },
 	})
 }
@@ -56,7 +58,10 @@ func (p *player) Rejoin() {
 // Refused reports whether the server's machine says that nobody listens there.
 func (p *player) Refused() bool { return p.conn.Refused() }
 
-// Poll takes in what has arrived, and sends the buttons and what is due.
+// Level returns the map, as far as it has arrived.
+func (p *player) Level() *client.Level { return &p.level }
+
+// Poll receives what has arrived, and sends the buttons and what is due.
 func (p *player) Poll(held game.Buttons) {
 	if !p.polled.IsZero() && time.Since(p.polled) > link.Pause {
 		link.AfterPause()

@@ -20,7 +20,7 @@ import (
 // serve runs the server until a signal asks it to leave.
 func serve(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("arena serve", flag.ContinueOnError)
-	cfg := server.Config{Seed: rand.Uint64()}
+	var cfg server.Config
 	flags.StringVar(&cfg.Listen, "listen", "127.0.0.1:7777", "`address` of the game: host:port, where the host may be a name, 0.0.0.0, or [::] for all addresses")
 	key := flags.String("key", "", "`file` of the server's private key, made if it does not exist; empty for "+keyFileWords())
 	flags.IntVar(&cfg.Shards, "shards", runtime.GOMAXPROCS(0), "goroutines that run rooms")
@@ -30,6 +30,7 @@ func serve(ctx context.Context, args []string) (err error) {
 	flags.IntVar(&cfg.PerNetwork, "per-network", 256, "players of an IPv4 /24 or IPv6 /48, and no more than it leaves free seats; 0 for no limit")
 	flags.IntVar(&cfg.Chat, "chat", 120, "lines of chat of an IPv4 address or IPv6 /64 a minute; 0 for no limit")
 	flags.DurationVar(&cfg.Idle, "idle", time.Minute, "players who press nothing for so long go, six times sooner in a crowded server; 0 for never")
+	flags.Uint64Var(&cfg.Seed, "seed", 0, "of the map, so that players of an earlier server need not load it again; 0 for a random one")
 	http := flags.String("http", "127.0.0.1:7778", "loopback `address` of /metrics; empty for none")
 	pprof := flags.Bool("pprof", false, "serve profiles at /debug/pprof/, too")
 	file := flags.String("ledger", "", "`file` for the ledger; empty for none")
@@ -37,6 +38,9 @@ func serve(ctx context.Context, args []string) (err error) {
 	verbose := flags.Bool("v", false, "log every player")
 	if err := parse(flags, args); err != nil {
 		return err
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = rand.Uint64()
 	}
 	cfg.Log = logger(*verbose)
 	if *unsealed {

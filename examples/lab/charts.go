@@ -456,7 +456,7 @@ func (cross) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
 	c.StrokeLine2(line, at.X-r, at.Y+r, at.X+r, at.Y-r)
 }
 
-// flightTime is how long a copy that arrived was under way.
+// flightTime is how long a copy that arrived was in flight.
 func (s *story) flightTime() time.Duration {
 	for _, f := range s.copies {
 		if !f.lost && f.arrived > 0 {

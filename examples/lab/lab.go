@@ -45,7 +45,7 @@ func (o *outcome) quantile(q float64) time.Duration {
 	return never
 }
 
-// add takes in a game.
+// add adds a game.
 func (o *outcome) add(r scenario.Result) {
 	if o.err == nil {
 		o.err = r.Err
@@ -117,14 +117,15 @@ func (l *lab) play(t *testing.T, p policy, seed uint64, over link, with workload
 	traffic := with.traffic
 	traffic.Duration = l.duration
 	if p.peer != nil {
-		t.Run("game", func(t *testing.T) { r, of = p.peer.play(t, seed, over.cfg, traffic) })
+		t.Run("game", func(t *testing.T) { r, of = p.peer.play(t, seed, over, traffic) })
 		return r, of
 	}
-	g := scenario.Game{Seed: seed, Config: p.cfg, Link: over.cfg, Traffic: traffic}
+	g := over.game(seed, p.cfg, traffic)
 	watch := newStateWatch()
-	if over.cfg.Rate > 0 {
-		g.Observe = watch.observe
+	if over.shared() {
+		g.Observe, g.Details = watch.observe, true
 	}
 	r = g.Play()
+	watch.sent = len(r.States[0]) + len(r.States[1])
 	return r, watch.states
 }

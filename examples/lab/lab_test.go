@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/internal/scenario"
 	"github.com/ackbits/ackbits/simnet"
 )
@@ -33,7 +34,7 @@ func TestPeersDeliverEachMessageOnce(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			clean, _ := p.play(t, 1, brokenLink(0), short(5*time.Second))
+			clean, _ := p.play(t, 1, link{cfg: brokenLink(0)}, short(5*time.Second))
 			require.NoError(t, clean.Err)
 			require.Equal(t, 2*5*20, clean.Sent)
 			require.Len(t, clean.Latencies, clean.Sent)
@@ -41,7 +42,7 @@ func TestPeersDeliverEachMessageOnce(t *testing.T) {
 			require.Less(t, clean.Quantile(0.9), 60*ms)
 			require.Greater(t, clean.Bytes, 64.+28)
 
-			bad, _ := p.play(t, 1, brokenLink(0.1), short(20*time.Second))
+			bad, _ := p.play(t, 1, link{cfg: brokenLink(0.1)}, short(20*time.Second))
 			require.NoError(t, bad.Err)
 			require.Len(t, bad.Latencies, bad.Sent)
 			require.Zero(t, bad.Twice)
@@ -96,6 +97,19 @@ func TestSpecifications(t *testing.T) {
 	require.Equal(t, simnet.UDPOverIPv4, l.cfg.Overhead)
 	require.Equal(t, simnet.Window{From: 7500 * ms, To: 7800 * ms}, l.cfg.Blackouts[1])
 
+	l, err = parseLink("police=300+10%+withhold=20s")
+	require.NoError(t, err)
+	require.Equal(t, scenario.Policer{Rate: 37_500, Burst: 4_687}, l.police)
+	require.Equal(t, simnet.Window{From: 10 * time.Second, To: 30 * time.Second}, l.game(1, ackbits.Config{}, scenario.W1).Withhold)
+	l, err = parseLink("rate=240+queue=200ms+squeeze=40%")
+	require.NoError(t, err)
+	changes := l.changes(time.Minute)
+	require.Len(t, changes, 4)
+	require.Equal(t, 40*time.Second, changes[2].At)
+	require.Equal(t, 12_000, changes[2].Link.Rate)
+	require.Equal(t, 2_400, changes[2].Link.Queue)
+	require.Equal(t, scenario.Change{At: 50 * time.Second, Link: l.cfg}, changes[3])
+
 	w, err := parseWorkload("burst=300+gap=1s+size=100+ontick")
 	require.NoError(t, err)
 	require.Equal(t, 300, w.traffic.Burst)
@@ -107,7 +121,7 @@ func TestSpecifications(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"-policies", "slow"}, {"-policies", ""}, {"-policies", "fixed,fixed"}, {"-policies", "fixed+resend=x"}, {"-policies", "adaptive+rate=-1"},
-		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"}, {"-links", "queue=1s"}, {"-links", "rate=7"}, {"-links", "outage=5h"}, {"-workloads", "burst+gap=2m"},
+		{"-links", "91%"}, {"-links", "NaN%"}, {"-links", "rtt=9s"}, {"-links", "5"}, {"-bad", "x"}, {"-links", "queue=1s"}, {"-links", "squeeze=40%"}, {"-links", "rate=100+queue=1s+squeeze=1%"}, {"-links", "police=7"}, {"-links", "withhold=1m"}, {"-links", "withhold=x"}, {"-bad", "police=300"}, {"-bad", "rate=100+queue=1s+squeeze=50%"}, {"-bad", "withhold=1s"}, {"-links", "rate=7"}, {"-links", "outage=5h"}, {"-workloads", "burst+gap=2m"},
 		{"-workloads", "w2"}, {"-workloads", "w1+size=7"}, {"-seeds", "a"}, {"-duration", "0s"}, {"rest"},
 	} {
 		_, err := parseArgs(args, io.Discard, io.Discard)
@@ -122,7 +136,7 @@ func TestTell(t *testing.T) {
 	require.NoError(t, err)
 	l := lab{seeds: []uint64{1}, duration: 30 * time.Second}
 	w1 := workload{"w1", scenario.W1}
-	s, ok := l.tell(p, link{"", brokenLink(0.2)}, w1, 0.99)
+	s, ok := l.tell(p, link{cfg: brokenLink(0.2)}, w1, 0.99)
 	require.True(t, ok)
 	require.Greater(t, s.latency, 150*ms-1)
 	require.True(t, s.copies[0].lost)
@@ -134,7 +148,7 @@ func TestTell(t *testing.T) {
 		require.GreaterOrEqual(t, f.sent-s.copies[i].sent, 100*ms)
 		require.False(t, f.bundled)
 	}
-	_, ok = l.tell(p, link{"", brokenLink(0)}, workload{traffic: scenario.Traffic{TickRate: 60}}, 0.99)
+	_, ok = l.tell(p, link{cfg: brokenLink(0)}, workload{traffic: scenario.Traffic{TickRate: 60}}, 0.99)
 	require.False(t, ok)
 }
 
@@ -185,10 +199,57 @@ func TestStateOnANarrowLink(t *testing.T) {
 	}
 }
 
+// What a policer drops is lost, with each policy, and what arrives is as young as ever;
+// a squeeze makes it late.
+func TestStateUnderAPolicerAndInASqueeze(t *testing.T) {
+	l := lab{seeds: []uint64{1}, duration: 25 * time.Second}
+	for _, name := range []string{"fixed", "adaptive+bundle", "kcp", "quic"} {
+		p, err := parsePolicy(name)
+		require.NoError(t, err)
+		l.policies = append(l.policies, p)
+	}
+	for _, name := range []string{"police=60", "rate=240+queue=200ms+squeeze=30%"} {
+		over, err := parseLink(name)
+		require.NoError(t, err)
+		l.links = append(l.links, over)
+	}
+	l.workloads = []workload{{"w1", scenario.W1}}
+	cells := l.run(t, func() {})[0]
+	for k, p := range l.policies {
+		police, squeeze := &cells[0][k].states, &cells[1][k].states
+		require.GreaterOrEqual(t, police.sent, 1990, p.name)
+		require.Greater(t, police.lost(), 0.02, p.name)
+		require.Less(t, p99(police.ages), 51*ms, p.name)
+		require.GreaterOrEqual(t, squeeze.sent, 1990, p.name)
+		require.Greater(t, p99(squeeze.ages), 100*ms, p.name)
+		require.Less(t, squeeze.ages[len(squeeze.ages)/2], 70*ms, "for most of the time it is not squeezed: %s", p.name)
+	}
+	notes := strings.Join(l.notes(cells), "\n")
+	require.Contains(t, notes, "a policer has no queue")
+	require.Contains(t, notes, "30 % of its rate")
+}
+
+// State that is withheld takes its bundled events with it, once.
+func TestWithheldStateDelaysWhatRidesInIt(t *testing.T) {
+	over, err := parseLink("withhold=5s")
+	require.NoError(t, err)
+	l := lab{seeds: []uint64{1}, duration: 20 * time.Second, links: []link{over}, workloads: []workload{{"w1", scenario.W1}}}
+	for _, name := range []string{"fixed", "fixed+bundle"} {
+		p, err := parsePolicy(name)
+		require.NoError(t, err)
+		l.policies = append(l.policies, p)
+	}
+	cells := l.run(t, func() {})[0][0]
+	require.Equal(t, 50*ms, cells[0].quantile(0.99))
+	require.Equal(t, 50*ms, cells[1].quantile(0.5))
+	require.GreaterOrEqual(t, cells[1].quantile(0.99), 150*ms)
+	require.Len(t, cells[1].latencies, cells[1].sent)
+}
+
 func TestCopiesOverTime(t *testing.T) {
 	p, err := parsePolicy("adaptive+bundle")
 	require.NoError(t, err)
-	copies := copiesOverTime(p, []uint64{1, 2}, link{"", brokenLink(0.3)}, scenario.W1)
+	copies := copiesOverTime(p, []uint64{1, 2}, link{cfg: brokenLink(0.3)}, scenario.W1)
 	require.Equal(t, 1., copies[int(badSpell.from/time.Second)-2])
 	require.Greater(t, copies[int(badSpell.to/time.Second)-2], 4.)
 	require.Equal(t, 1., copies[len(copies)-2])

@@ -112,6 +112,9 @@ func parseArgs(args []string, out, errOut io.Writer) (o *options, err error) {
 	if o.bad, err = parseLink(*bad); err != nil {
 		return nil, fmt.Errorf("-bad: %w", err)
 	}
+	if o.bad.police.Rate > 0 || o.bad.squeeze > 0 || o.bad.withhold > 0 {
+		return nil, errors.New("-bad: no police, squeeze or withhold: its charts follow datagrams over one link, in one condition")
+	}
 	o.seeds, err = parse(*seeds, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
 	if err != nil {
 		return nil, fmt.Errorf("-seeds: %w", err)

@@ -29,10 +29,16 @@ func (l *lab) notes(cells [][]outcome) (notes []string) {
 			}
 		}
 		switch {
+		case over.police.Rate > 0:
+			say("police", "%s: a policer has no queue. What exceeds its rate is dropped, not late, so states that arrive are as young as ever, and only losses tell that too much is sent.", over.name)
+		case over.squeeze > 0:
+			say("squeeze", "%s: for %v of each %v the link has %.0f %% of its rate. What is sent then beyond it waits, and most of the p99 is of those seconds and of catching up after them.", over.name, squeezeFor, squeezeEvery, 100*over.squeeze)
 		case over.cfg.Rate > 0:
 			say("rate", "%s: the link itself is the limit. What goes beyond the round trip is time in its queue, and a copy takes the place of what it is to help.", over.name)
 		case len(over.cfg.Blackouts) > 0:
 			say("outage", "%s: what is sent in an outage waits for its end at least. How soon after it a policy tries again shows in the p99.9.", over.name)
+		case over.withhold > 0:
+			say("withhold", "%s: both ends refuse to acknowledge state for %v, as one does that lacks a baseline, and what rides in it is refused, too. With Bundle the first two copies of an event may ride there; only a later one has a datagram of its own. Without Bundle nothing changes.", over.name, over.withhold)
 		case over.cfg.Loss == 0.01:
 			say("edge", "%s: at a loss of exactly 1 %% the p99 stands on a knife edge. It is the time of the first copy or of the second, by the luck of one event.", over.name)
 		}
@@ -42,7 +48,7 @@ func (l *lab) notes(cells [][]outcome) (notes []string) {
 
 func noteCell(say func(kind, format string, args ...any), p *policy, over *link, o *outcome) {
 	half, slow, rtt := o.quantile(0.5), o.quantile(0.99), 2*over.cfg.Delay
-	free := over.cfg.Rate == 0
+	free := !over.shared()
 	ordered := p.cfg.Ordered || p.peer != nil && p.peer.ordered
 	if ordered && free && half != never && half >= rtt {
 		say("line"+p.name, "%s over %s: even the median is %s ms. It keeps order, so what follows a lost one waits for it (head-of-line blocking).", p.title(), over.name, number(half))
@@ -52,6 +58,9 @@ func noteCell(say func(kind, format string, args ...any), p *policy, over *link,
 	}
 	if !p.cfg.Adaptive && over.clean() && o.copies > 1.9 {
 		say("twice"+p.name, "%s over %s: %.1f copies of each event, though nothing is lost. Its timer is no longer than the round trip, so it fires before the acknowledgement can be there; so its line of bytes is high, and flat.", p.title(), over.name, o.copies)
+	}
+	if lost := o.states.lost(); p.cfg.Adaptive && over.police.Rate > 0 && o.states.sent > 0 && lost > over.cfg.Loss+0.02 {
+		say("policed"+p.name, "%s over %s: %.0f %% of the states are lost, where %.0f %% are by chance. Its proactive copies take some of what the policer lets through.", p.title(), over.name, 100*lost, 100*over.cfg.Loss)
 	}
 	if p.cfg.Adaptive && free && len(over.cfg.Blackouts) == 0 && o.copies > 2.5 {
 		say("copies"+p.name, "%s over %s: %.1f copies of each event, more than its losses ask for. Those are proactive copies: they keep the p99 at %s ms, and they are where the bytes come from. EventRate bounds them.", p.title(), over.name, o.copies, number(slow))
@@ -64,7 +73,7 @@ func noteCell(say func(kind, format string, args ...any), p *policy, over *link,
 // clean reports whether a link delivers everything.
 func (l *link) clean() bool {
 	c := &l.cfg
-	return c.Loss == 0 && c.Burst.LossBad == 0 && c.Rate == 0 && len(c.Blackouts) == 0
+	return c.Loss == 0 && c.Burst.LossBad == 0 && !l.shared() && len(c.Blackouts) == 0
 }
 
 // copyNotes say how long each policy takes to be as it was before the bad spell.

@@ -67,18 +67,18 @@ type peerGame struct {
 	received  [2][]bool
 	latencies []time.Duration
 	twice     int
-	narrow    bool   // the link has a rate, which the state uses, too
+	shared    bool   // the link has a rate or a policer, which concerns the state, too
 	bare      states // over it
 }
 
 // bareState begins the state datagrams that go beside a peer where the link has a
-// rate, so that the peer has no more of it than ackbits has. They do not reach the
+// rate or a policer, so that the peer has no more of it than ackbits has. They do not reach the
 // peer and are not counted: the bytes are those beyond the state.
 const bareState = "\xffbare state\xff"
 
 // sendStates sends what is due of them at a tick.
 func (g *peerGame) sendStates(tick int) {
-	if !g.narrow {
+	if !g.shared {
 		return
 	}
 	for from, rate := range []int{g.traffic.StateA, g.traffic.StateB} {
@@ -110,11 +110,11 @@ const drain = time.Minute
 
 // play runs a game. The connection is made over a perfect link, for how long a
 // handshake takes is not the question here.
-func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scenario.Traffic) (r scenario.Result, of states) {
+func (p *peer) play(t *testing.T, seed uint64, over link, traffic scenario.Traffic) (r scenario.Result, of states) {
 	synctest.Test(t, func(*testing.T) {
 		g := &peerGame{start: time.Now(), traffic: traffic}
 		for i := range g.links {
-			g.links[i] = newPeerLink(i+1, simnet.NewLink(seed*2+uint64(i), simnet.Config{Delay: link.Delay}))
+			g.links[i] = newPeerLink(i+1, simnet.NewLink(seed*2+uint64(i), simnet.Config{Delay: over.cfg.Delay}))
 		}
 		g.links[0].other, g.links[1].other = g.links[1], g.links[0]
 		conn, err := p.open(g)
@@ -123,12 +123,18 @@ func (p *peer) play(t *testing.T, seed uint64, link simnet.Config, traffic scena
 			return
 		}
 		for _, l := range g.links {
-			l.become(link)
+			l.become(over.cfg)
 			l.mu.Lock()
-			l.aside = g.takeState
+			l.aside, l.police = g.takeState, over.police.Bucket()
 			l.mu.Unlock()
 		}
-		g.narrow = link.Rate > 0
+		g.shared = over.shared()
+		for _, c := range over.changes(traffic.Duration) {
+			time.AfterFunc(c.At, func() {
+				g.links[0].turn(c.Link)
+				g.links[1].turn(c.Link)
+			})
+		}
 		r.Err = g.run(conn)
 		r.Latencies, r.Twice = g.latencies, g.twice
 		slices.Sort(r.Latencies)
@@ -207,6 +213,8 @@ type peerLink struct {
 	port  int
 	bytes int // written, with the headers of UDP and IP
 
+	police *scenario.Bucket // nil: there is none
+
 	aside   func(datagram []byte) bool // if not nil, takes what is not for the peer
 	arrive  func(datagram []byte)      // if nil, datagrams wait to be read
 	waiting [][]byte
@@ -221,11 +229,18 @@ func newPeerLink(port int, link *simnet.Link) *peerLink {
 	return l
 }
 
-// become changes the network conditions and counts from here on.
-func (l *peerLink) become(cfg simnet.Config) {
+// turn changes the network conditions.
+func (l *peerLink) turn(cfg simnet.Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.link.SetConfig(time.Since(l.start), cfg)
+}
+
+// become is turn, and counts from here on.
+func (l *peerLink) become(cfg simnet.Config) {
+	l.turn(cfg)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.bytes = 0
 }
 
@@ -241,8 +256,10 @@ func (l *peerLink) send(datagram []byte) {
 func (l *peerLink) put(datagram []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.link.Send(time.Since(l.start), datagram)
-	l.arm()
+	if now := time.Since(l.start); l.police == nil || l.police.Passes(now, len(datagram)+simnet.UDPOverIPv4) {
+		l.link.Send(now, datagram)
+		l.arm()
+	}
 }
 
 func (l *peerLink) arm() {

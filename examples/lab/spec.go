@@ -22,8 +22,45 @@ type policy struct {
 }
 
 type link struct {
-	name string
-	cfg  simnet.Config
+	name     string
+	cfg      simnet.Config
+	police   scenario.Policer
+	squeeze  float64       // what is left of the rate in a squeeze; 0: there are none
+	withhold time.Duration // for which both ends withhold state, once
+}
+
+// Squeezes and withheld state begin after ten seconds; squeezes come each half minute.
+const (
+	squeezeFrom, squeezeFor = 10 * time.Second, 10 * time.Second
+	squeezeEvery            = 30 * time.Second
+	withholdFrom            = 10 * time.Second
+)
+
+// shared reports whether the game's state and events share what the link lets through,
+// so that the one may be to the other's harm.
+func (l *link) shared() bool { return l.cfg.Rate > 0 || l.police.Rate > 0 }
+
+// changes is how the link changes within a time.
+func (l *link) changes(until time.Duration) (changes []scenario.Change) {
+	if l.squeeze == 0 {
+		return nil
+	}
+	narrow := l.cfg
+	narrow.Rate = int(float64(l.cfg.Rate) * l.squeeze)
+	narrow.Queue = int(float64(l.cfg.Queue) * l.squeeze) // so that it is as long in time
+	for at := squeezeFrom; at < until; at += squeezeEvery {
+		changes = append(changes, scenario.Change{At: at, Link: narrow}, scenario.Change{At: at + squeezeFor, Link: l.cfg})
+	}
+	return changes
+}
+
+// game is one of ackbits over the link.
+func (l *link) game(seed uint64, cfg ackbits.Config, traffic scenario.Traffic) scenario.Game {
+	g := scenario.Game{Seed: seed, Config: cfg, Link: l.cfg, Police: l.police, Traffic: traffic, Changes: l.changes(traffic.Duration)}
+	if l.withhold > 0 {
+		g.Withhold = simnet.Window{From: withholdFrom, To: withholdFrom + l.withhold}
+	}
+	return g
 }
 
 type workload struct {
@@ -33,7 +70,7 @@ type workload struct {
 
 const (
 	policyHelp = `which rules compete: parts of fixed, adaptive, bundle, wide, ordered, rate=BYTES, resend=TIME; or kcp, quic, quic-streams, sctp`
-	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%, rate=KBITS (kbit/s), queue=TIME (what the rate sends in it), outage=TIME (every 5 s)`
+	linkHelp   = `over which links: parts of clean, 5%, bursts, rtt=TIME, jitter=TIME, reorder=5%, dup=5%, rate=KBITS (kbit/s), queue=TIME (what the rate sends in it), police=KBITS (what exceeds it is dropped), squeeze=40% (that much of the rate is left for 10 s of each 30), outage=TIME (every 5 s), withhold=TIME (both ends withhold state, once)`
 	workHelp   = `with which traffic: w1, busy or burst, and parts of rate=EVENTS, size=BYTES, burst=EVENTS, gap=TIME, ontick`
 )
 
@@ -130,6 +167,18 @@ func parseLink(name string) (link, error) {
 			l.cfg.Rate, l.cfg.Overhead = kilobits*125, simnet.UDPOverIPv4
 		case "queue":
 			queue, err = duration(value)
+		case "police":
+			var kilobits int
+			kilobits, err = between(value, 8, 1_000_000)
+			l.police = scenario.Policer{Rate: kilobits * 125, Burst: max(kilobits*125/8, 3000)}
+		case "squeeze":
+			if l.squeeze, err = percent(value); err == nil && l.squeeze < 0.05 {
+				err = fmt.Errorf("%q is less than 5%%", value)
+			}
+		case "withhold":
+			if l.withhold, err = time.ParseDuration(value); err == nil && (l.withhold <= 0 || l.withhold > 30*time.Second) {
+				err = fmt.Errorf("%v is not from 0 to 30s", l.withhold)
+			}
 		case "outage":
 			l.cfg.Blackouts, err = outages(value)
 		default:
@@ -144,6 +193,9 @@ func parseLink(name string) (link, error) {
 			err = errors.New("a queue needs a rate")
 		}
 		l.cfg.Queue = int(float64(l.cfg.Rate) * queue.Seconds())
+	}
+	if err == nil && l.squeeze > 0 && queue == 0 {
+		err = errors.New("a squeeze needs a rate and a queue")
 	}
 	return l, err
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// states are what became of the game's state datagrams over a link that has a rate:
-// events and their copies take its place there.
+// states are what became of the game's state datagrams over a link that has a rate or a
+// policer: events and their copies take its place there.
 type states struct {
 	ages []time.Duration // of those that arrived
 	sent int
@@ -23,7 +23,8 @@ func (s *states) add(o states) {
 func (s *states) lost() float64 { return 1 - float64(len(s.ages))/float64(max(s.sent, 1)) }
 
 // stateWatch watches those of ackbits on the links: the datagrams of the
-// application's type, and those that carry one beside events.
+// application's type, and those that carry one beside events. It does not see those that
+// a policer drops.
 type stateWatch struct {
 	states
 	sentAt [2]map[uint16]time.Duration // by direction and sequence
@@ -40,7 +41,6 @@ func (w *stateWatch) observe(at time.Duration, d simnet.Direction, what simnet.W
 	}
 	switch what {
 	case simnet.Sent:
-		w.sent++
 		w.sentAt[d][h.Sequence] = at
 	case simnet.Delivered:
 		if from, ok := w.sentAt[d][h.Sequence]; ok { // else it is the network's own copy

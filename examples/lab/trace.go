@@ -31,7 +31,8 @@ func (l *lab) tell(p policy, over link, with workload, q float64) (s story, ok b
 	var all []story
 	for _, seed := range l.seeds {
 		t := newTeller(traffic)
-		g := scenario.Game{Seed: seed, Config: p.cfg, Link: over.cfg, Traffic: traffic, Observe: t.observe}
+		g := over.game(seed, p.cfg, traffic)
+		g.Observe = t.observe
 		g.Play()
 		all = append(all, append(t.events[0], t.events[1]...)...)
 	}
@@ -153,7 +154,7 @@ func copiesOverTime(p policy, seeds []uint64, bad link, traffic scenario.Traffic
 		var list []ackbits.Event
 		g := scenario.Game{
 			Seed: seed, Config: p.cfg, Link: clean, Traffic: traffic,
-			Weather: []scenario.Change{{At: badSpell.from, Link: bad.cfg}, {At: badSpell.to, Link: clean}},
+			Changes: []scenario.Change{{At: badSpell.from, Link: bad.cfg}, {At: badSpell.to, Link: clean}},
 		}
 		g.Observe = func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
 			if what != simnet.Sent {

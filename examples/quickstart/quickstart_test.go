@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -324,36 +323,6 @@ func embedded(t *testing.T) script {
 	s, err := readScript(t.Context(), "", 0, options{}.maxLine())
 	require.NoError(t, err)
 	return s
-}
-
-// What any other program sends to the port is not for the session.
-func TestSocketKnowsItsPeer(t *testing.T) {
-	var sockets [3]*socket
-	for i := range sockets {
-		s, err := newSocket()
-		require.NoError(t, err)
-		defer s.conn.Close()
-		sockets[i] = s
-	}
-	a, b, stranger := sockets[0], sockets[1], sockets[2]
-	connect(a, b)
-	stranger.peer = a.address()
-
-	buf := make([]byte, 100)
-	soon := time.Now().Add(10 * time.Second)
-	stranger.send([]byte("psst"))
-	_, err := a.receive(buf, soon)
-	assert.ErrorIs(t, err, errStranger)
-	b.send([]byte("hello"))
-	datagram, err := a.receive(buf, soon)
-	require.NoError(t, err)
-	assert.Equal(t, "hello", string(datagram))
-
-	_, err = a.receive(buf, time.Now())
-	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.NoError(t, a.conn.Close())
-	_, err = a.receive(buf, soon)
-	assert.ErrorIs(t, err, net.ErrClosed)
 }
 
 func TestProgress(t *testing.T) {

@@ -136,7 +136,7 @@ func send(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer network.close()
+	defer network.Close()
 	name := "a map"
 	if o.in != "" {
 		name = filepath.Base(o.in)

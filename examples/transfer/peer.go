@@ -76,7 +76,7 @@ func newPeer(cfg config, target *store) (p *peer, err error) {
 	return p, err
 }
 
-// Receive takes in a datagram.
+// Receive handles a datagram.
 func (p *peer) Receive(datagram []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,13 +27,13 @@ type mutant struct {
 	key  string // its name in equivalent.txt; it does not move when lines do
 }
 
-// name gives the mutants their keys. The second of those that read the same gets
-// a 2.
-func name(mutants []mutant) {
+// name gives the mutants of the package in the folder prefix their keys. The second
+// of those that read the same gets a 2.
+func name(mutants []mutant, prefix string) {
 	seen := map[string]int{}
 	for i := range mutants {
 		m := &mutants[i]
-		m.key = strings.Join(strings.Fields(fmt.Sprintf("%s %s: %s: %s: in %s", m.file, m.fn, m.code, m.what, m.text)), " ")
+		m.key = strings.Join(strings.Fields(fmt.Sprintf("%s%s %s: %s: %s: in %s", prefix, m.file, m.fn, m.code, m.what, m.text)), " ")
 		seen[m.key]++
 		if n := seen[m.key]; n > 1 {
 			m.key += fmt.Sprintf(" (%d)", n)
@@ -340,14 +340,36 @@ func isBlank(e ast.Expr) bool {
 	return ok && id.Name == "_"
 }
 
-// helpers are what the instrumented package calls. Number 0 changes nothing.
-const helpers = `
+// helpers are what the instrumented package calls; its name and how many numbers
+// there are go in. Number 0 changes nothing. With a file for the mutants that are
+// felt, the place of each whose result would be another is set to 1 in it.
+const helpers = `package %s
+
 import (
 	"os"
 	"strconv"
+	"syscall"
 )
 
 var mutant = func() int { n, _ := strconv.Atoi(os.Getenv("MUTANT")); return n }()
+
+// mutFelt is nil, or the file as memory: nothing that is measured by a test changes.
+var mutFelt = func() []byte {
+	name := os.Getenv("MUTANTS_FELT")
+	if name == "" {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	felt, err := syscall.Mmap(int(f.Fd()), 0, %d, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		panic(err)
+	}
+	return felt
+}()
 
 type mutInteger interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
@@ -355,61 +377,36 @@ type mutInteger interface {
 
 type mutOrdered interface{ mutInteger | ~float64 | ~string }
 
-func mutKeep(id int) bool { return mutant != id }
-func mutNot[T ~bool](id int, b T) T { return b != (mutant == id) }
-func mutTrue[T ~bool](id int, b T) T { return b || mutant == id }
-func mutFalse[T ~bool](id int, b T) T { return b && mutant != id }
-
-func mutBool(id int, b bool) bool { return (b || mutant == id) && mutant != id+1 }
-
-func mutInt1[T mutInteger](id int, n T) T {
+// mutEither returns what a place computes, x, or with the mutant what that does, y.
+func mutEither[T comparable](id int, x, y T) T {
+	if mutFelt != nil && x != y {
+		mutFelt[id] = 1
+	}
 	if mutant == id {
-		n++
+		return y
 	}
-	return n
+	return x
 }
 
-func mutInt2[T mutInteger](id int, n T) T {
-	switch mutant {
-	case id:
-		n++
-	case id + 1:
-		n--
-	}
-	return n
-}
-
-func mutLss[T mutOrdered](id int, x, y T) bool {
-	switch mutant {
-	case id:
-		return x <= y
-	case id + 1:
-		return x >= y
-	}
-	return x < y
-}
-
-func mutLeq[T mutOrdered](id int, x, y T) bool {
-	switch mutant {
-	case id:
-		return x < y
-	case id + 1:
-		return x > y
-	}
-	return x <= y
-}
-
+func mutKeep(id int) bool { return mutEither(id, true, false) }
+func mutNot[T ~bool](id int, b T) T { return mutEither(id, b, !b) }
+func mutTrue[T ~bool](id int, b T) T { return mutEither(id, b, true) }
+func mutFalse[T ~bool](id int, b T) T { return mutEither(id, b, false) }
+func mutBool(id int, b bool) bool { return mutEither(id+1, mutEither(id, b, true), false) }
+func mutInt1[T mutInteger](id int, n T) T { return mutEither(id, n, n+1) }
+func mutInt2[T mutInteger](id int, n T) T { return mutEither(id+1, mutEither(id, n, n+1), n-1) }
+func mutLss[T mutOrdered](id int, x, y T) bool { return mutEither(id+1, mutEither(id, x < y, x <= y), x >= y) }
+func mutLeq[T mutOrdered](id int, x, y T) bool { return mutEither(id+1, mutEither(id, x <= y, x < y), x > y) }
 func mutGtr[T mutOrdered](id int, x, y T) bool { return mutLss(id, y, x) }
 func mutGeq[T mutOrdered](id int, x, y T) bool { return mutLeq(id, y, x) }
-
-func mutAdd[T mutInteger](id int, x, y T) T { if mutant == id { return x - y }; return x + y }
-func mutSub[T mutInteger](id int, x, y T) T { if mutant == id { return x + y }; return x - y }
-func mutMul[T mutInteger](id int, x, y T) T { if mutant == id { return x + y }; return x * y }
-func mutQuo[T mutInteger](id int, x, y T) T { if mutant == id { return x * y }; return x / y }
-func mutRem[T mutInteger](id int, x, y T) T { if mutant == id { return x / y }; return x % y }
-func mutAnd[T mutInteger](id int, x, y T) T { if mutant == id { return x | y }; return x & y }
-func mutOr[T mutInteger](id int, x, y T) T { if mutant == id { return x & y }; return x | y }
-func mutAndNot[T mutInteger](id int, x, y T) T { if mutant == id { return x & y }; return x &^ y }
-func mutShl[T, N mutInteger](id int, x T, n N) T { if mutant == id { return x >> n }; return x << n }
-func mutShr[T, N mutInteger](id int, x T, n N) T { if mutant == id { return x << n }; return x >> n }
+func mutAdd[T mutInteger](id int, x, y T) T { return mutEither(id, x+y, x-y) }
+func mutSub[T mutInteger](id int, x, y T) T { return mutEither(id, x-y, x+y) }
+func mutMul[T mutInteger](id int, x, y T) T { return mutEither(id, x*y, x+y) }
+func mutQuo[T mutInteger](id int, x, y T) T { return mutEither(id, x/y, x*y) }
+func mutRem[T mutInteger](id int, x, y T) T { return mutEither(id, x%%y, x/y) }
+func mutAnd[T mutInteger](id int, x, y T) T { return mutEither(id, x&y, x|y) }
+func mutOr[T mutInteger](id int, x, y T) T { return mutEither(id, x|y, x&y) }
+func mutAndNot[T mutInteger](id int, x, y T) T { return mutEither(id, x&^y, x&y) }
+func mutShl[T, N mutInteger](id int, x T, n N) T { return mutEither(id, x<<n, x>>n) }
+func mutShr[T, N mutInteger](id int, x T, n N) T { return mutEither(id, x>>n, x<<n) }
 `

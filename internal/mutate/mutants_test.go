@@ -2,11 +2,10 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const sample = `package sample
@@ -46,23 +45,31 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chdir(here)
-	p, err := load(dir)
+	b, err := compile(dir, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mutants, binary, err := compile(p, dir, t.TempDir())
-	if err != nil {
+	clamps := &test{suite: b.suites[0], name: "TestClamp"}
+	if err := clamps.measure(len(b.mutants), t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	var survived []string
-	for _, m := range mutants {
-		c := exec.Command(binary)
-		c.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(m.id))
-		if c.Run() == nil {
+	for _, m := range b.mutants {
+		noticed, out := clamps.suite.notices(m.id, ".", time.Minute)
+		switch {
+		case !noticed:
 			survived = append(survived, m.key)
+		case clamps.feels[m.id] == 0:
+			t.Errorf("noticed, but not felt: %s", m.key)
+		case killer(out) != clamps.name:
+			t.Errorf("noticed by %q: %s", killer(out), out)
 		}
 	}
-	if want := "a.go clamp: n > limit: > → >=: in if n > limit && n != 99 {, a.go clamp: limit: one less: in if n > limit && n != 99 {"; len(mutants) < 10 || strings.Join(survived, ", ") != want {
-		t.Fatalf("of %d mutants survived %q, want %q", len(mutants), survived, want)
+	if want := "a.go clamp: n > limit: > → >=: in if n > limit && n != 99 {, a.go clamp: limit: one less: in if n > limit && n != 99 {"; len(b.mutants) < 10 || strings.Join(survived, ", ") != want {
+		t.Errorf("of %d mutants survived %q, want %q", len(b.mutants), survived, want)
+	}
+	known := map[string]string{survived[0]: "", "a.go gone: 1: one more: in 1": "", "sub/a.go elsewhere: 1: one more: in 1": ""}
+	if found := stale(known, b.prefix, b.mutants); len(found) != 1 || found[0] != "a.go gone: 1: one more: in 1" {
+		t.Errorf("stale: %q", found)
 	}
 }

@@ -6,15 +6,18 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ackbits/ackbits/internal/trace"
 )
 
 // mostTries is how many mutants of one requirement's guard are tried.
 const mostTries = 8
+
+// timeoutOfOne is how long the tests of one requirement may take with a mutant.
+const timeoutOfOne = time.Minute
 
 // guarded is a requirement of docs/protocol.md with the mutants of the code that
 // cites it, and the tests that do.
@@ -64,24 +67,17 @@ func guard(dir string, mutants []mutant) ([]guarded, error) {
 // to mostTries ways each. Of these the tests that cite the requirement must notice at
 // least one: else they do not test it.
 func runRequirements(dir string, n int, seed uint64) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	p, err := load(dir)
-	if err != nil {
-		return err
-	}
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	mutants, binary, err := compile(p, dir, work)
+	b, err := compile(dir, work)
 	if err != nil {
 		return err
 	}
-	all, err := guard(dir, mutants)
+	s := b.suites[0]
+	all, err := guard(s.dir, b.mutants)
 	if err != nil {
 		return err
 	}
@@ -91,15 +87,15 @@ func runRequirements(dir string, n int, seed uint64) error {
 	draws.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var untested []string
 	for _, g := range all[:min(n, len(all))] {
-		t := trial{binary: binary, dir: dir, tests: "^(" + strings.Join(g.tests, "|") + ")$", timeout: timeoutOfOne}
-		if failed, out := t.notices(0); failed {
+		tests := "^(" + strings.Join(g.tests, "|") + ")$"
+		if failed, out := s.notices(0, tests, timeoutOfOne); failed {
 			return fmt.Errorf("the tests of %s fail without a mutant:\n%s", g.id, out)
 		}
 		draws.Shuffle(len(g.mutants), func(i, j int) { g.mutants[i], g.mutants[j] = g.mutants[j], g.mutants[i] })
 		tried, noticed := 0, 0
 		for _, m := range g.mutants[:min(mostTries, len(g.mutants))] {
 			tried++
-			if killed, _ := t.notices(m.id); killed {
+			if killed, _ := s.notices(m.id, tests, timeoutOfOne); killed {
 				noticed++
 			}
 		}

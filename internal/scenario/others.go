@@ -12,17 +12,18 @@ import (
 // zero value lets everything through.
 type Policer struct{ Rate, Burst int }
 
-// bucket is a Policer at work on one direction.
-type bucket struct {
+// Bucket is a Policer at work on one direction.
+type Bucket struct {
 	Policer
 	tokens float64
 	last   time.Duration
 }
 
-func (p Policer) bucket() *bucket { return &bucket{Policer: p, tokens: float64(p.Burst)} }
+// Bucket returns a full one.
+func (p Policer) Bucket() *Bucket { return &Bucket{Policer: p, tokens: float64(p.Burst)} }
 
-// passes reports whether a datagram of size bytes passes at now.
-func (b *bucket) passes(now time.Duration, size int) bool {
+// Passes reports whether a datagram of size bytes passes at now.
+func (b *Bucket) Passes(now time.Duration, size int) bool {
 	if b.Rate == 0 {
 		return true
 	}

@@ -22,8 +22,8 @@ func narrowed(t *rapid.T) Game {
 		link.Loss = min(link.Loss, 0.3)
 	}
 	limit(&g.Link)
-	for i := range g.Weather {
-		limit(&g.Weather[i].Link)
+	for i := range g.Changes {
+		limit(&g.Changes[i].Link)
 	}
 	g.Traffic.StateSize = rapid.IntRange(0, 200).Draw(t, "small state")
 	g.Traffic.EventRate, g.Traffic.Burst = rapid.IntRange(1, 60).Draw(t, "fewer events"), 0
@@ -82,7 +82,7 @@ func TestJitterIsNoQueue(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		link    simnet.Config
-		weather []Change
+		changes []Change
 		copies  float64
 		late    time.Duration // p99 beyond what the way takes
 	}{
@@ -95,12 +95,12 @@ func TestJitterIsNoQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range narrowSeeds() {
-				g := Game{Seed: seed + 1, Config: copiesOf(4096), Link: row.link, Weather: row.weather, Traffic: load(60*s, 20, 64)}
+				g := Game{Seed: seed + 1, Config: copiesOf(4096), Link: row.link, Changes: row.changes, Traffic: load(60*s, 20, 64)}
 				r := g.Play()
 				require.NoError(t, r.Err)
 				require.LessOrEqual(t, r.Copies, row.copies, "copies")
 				longest := row.link.Delay
-				for _, c := range row.weather {
+				for _, c := range row.changes {
 					longest = max(longest, c.Link.Delay)
 				}
 				require.LessOrEqual(t, r.Quantile(0.99), longest+row.link.Jitter+row.late)
@@ -123,10 +123,10 @@ func TestDisturbancesLeaveNoTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range narrowSeeds() {
-				g := Game{Seed: seed + 1, Config: copiesOf(0), Link: clean, Traffic: load(60*s, 20, 64), Weather: change, Details: true}
+				g := Game{Seed: seed + 1, Config: copiesOf(0), Link: clean, Traffic: load(60*s, 20, 64), Changes: change, Details: true}
 				r := g.Play()
 				require.NoError(t, r.Err)
-				part := func(from, to time.Duration) (both Span) {
+				part := func(from, to time.Duration) (both Outcomes) {
 					return append(r.Events[0].Between(from, to), r.Events[1].Between(from, to)...)
 				}
 				end := change[1].At

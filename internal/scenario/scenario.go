@@ -16,7 +16,7 @@ import (
 // Traffic is what both sides send, a being the client and b the server. All
 // happens on ticks.
 type Traffic struct {
-	Duration  time.Duration // for which events are sent; what is under way then is waited for
+	Duration  time.Duration // for which events are sent; what is in flight then is waited for
 	TickRate  int           // ticks a second
 	EventRate int           // events a second and side
 	EventSize int           // bytes, 8 at least
@@ -50,14 +50,14 @@ const udpIP = simnet.UDPOverIPv4
 
 // Result is what one run measured, both directions together.
 type Result struct {
-	Latencies []time.Duration  // from Send to the hand-over, sorted
+	Latencies []time.Duration  // from Send to delivery, sorted
 	Sent      int              // events; as many as Latencies unless some were lost
-	Twice     int              // events handed over more than once
+	Twice     int              // events delivered more than once
 	Copies    float64          // copies sent of each event
 	Bytes     float64          // sent for each event, beyond what the state alone would cost
 	Err       error            // why a session ended
-	Events    [2]Span          // of the client's and the server's events, if the game asked for Details
-	States    [2]Span          // of their state datagrams, likewise
+	Events    [2]Outcomes      // of the client's and the server's events, if the game asked for Details
+	States    [2]Outcomes      // of their state datagrams, likewise
 	Stats     [2]ackbits.Stats // of the client and the server, when all was over
 }
 
@@ -75,7 +75,7 @@ type Game struct {
 	Config  ackbits.Config // Clock, Token and PollInterval are set by Play
 	Link    simnet.Config  // both ways
 	Traffic Traffic
-	Weather []Change // of both links
+	Changes []Change // of both links
 	Police  Policer  // of both links
 	Others  Others   // who share the link from the client
 	// Withhold is when both sides' Accept withholds every state datagram.
@@ -113,18 +113,18 @@ func (g *Game) Play() Result {
 	if g.Observe != nil {
 		pair.Observe(g.Observe)
 	}
-	for _, c := range g.Weather {
+	for _, c := range g.Changes {
 		pair.At(c.At, func() {
 			pair.Link(simnet.AToB).SetConfig(pair.Now(), c.Link)
 			pair.Link(simnet.BToA).SetConfig(pair.Now(), c.Link)
 		})
 	}
 	for i, p := range []*peer{a, b} {
-		police := g.Police.bucket()
+		police := g.Police.Bucket()
 		p.now = pair.Now
 		p.send = func(datagram []byte) {
 			p.account(datagram)
-			if police.passes(pair.Now(), len(datagram)+udpIP) {
+			if police.Passes(pair.Now(), len(datagram)+udpIP) {
 				pair.Send(simnet.Direction(i), datagram)
 			}
 		}
@@ -141,7 +141,7 @@ func (g *Game) Play() Result {
 	r := Result{Stats: [2]ackbits.Stats{a.session.Stats(), b.session.Stats()}}
 	var copies, bytes uint64
 	for i, p := range []*peer{a, b} {
-		r.Events[i], r.States[i] = p.events, p.stateFates
+		r.Events[i], r.States[i] = p.events, p.stateOutcomes
 		if err := p.session.Err(); err != nil && r.Err == nil {
 			r.Err = err
 		}
@@ -223,9 +223,9 @@ type peer struct {
 	list     []ackbits.Event
 
 	// What becomes of what this side sends, if details are wanted.
-	details    bool
-	events     []Fate
-	stateFates []Fate
+	details       bool
+	events        []Outcome
+	stateOutcomes []Outcome
 
 	sentAt    []time.Duration // of the events sent, by the number in them
 	received  []bool          // of the other side's
@@ -278,7 +278,7 @@ func (p *peer) take(datagram []byte) {
 		return // a session that has ended; Run reports it
 	}
 	if p.details && len(in.Payload) >= 8 {
-		p.other.stateFates[binary.LittleEndian.Uint64(in.Payload)].arrive(p.now())
+		p.other.stateOutcomes[binary.LittleEndian.Uint64(in.Payload)].arrive(p.now())
 	}
 	for _, e := range in.Events {
 		k := Number(e)
@@ -328,14 +328,14 @@ func (p *peer) tick() {
 		if _, err := p.session.Send(p.event); err == nil {
 			p.sentAt = append(p.sentAt, p.now())
 			if p.details {
-				p.events = append(p.events, Fate{At: p.now()})
+				p.events = append(p.events, Outcome{At: p.now()})
 			}
 		}
 	}
 	if every(p.ticks, p.stateRate, p.traffic.TickRate) {
 		if p.details && len(p.payload) >= 8 {
-			binary.LittleEndian.PutUint64(p.payload, uint64(len(p.stateFates)))
-			p.stateFates = append(p.stateFates, Fate{At: p.now(), Copies: 1})
+			binary.LittleEndian.PutUint64(p.payload, uint64(len(p.stateOutcomes)))
+			p.stateOutcomes = append(p.stateOutcomes, Outcome{At: p.now(), Copies: 1})
 		}
 		if datagram, _, err := p.session.AppendDatagram(p.buf, ackbits.TypeSnapshot, p.payload); err == nil {
 			p.states++

@@ -20,7 +20,7 @@ func short(d time.Duration) Traffic {
 	return t
 }
 
-func TestEveryEventIsHandedOverOnce(t *testing.T) {
+func TestEveryEventIsDeliveredOnce(t *testing.T) {
 	bad := simnet.Config{Delay: 40 * ms, Jitter: 30 * ms, Loss: 0.2, Duplicate: 0.1, Reorder: 0.1, ReorderDelay: 60 * ms}
 	for name, cfg := range map[string]ackbits.Config{
 		"fixed":    {},
@@ -135,13 +135,13 @@ func TestObserverSeesEveryCopy(t *testing.T) {
 	}
 }
 
-func TestWeatherChangesBothLinks(t *testing.T) {
+func TestAChangeIsOfBothLinks(t *testing.T) {
 	lost := map[simnet.Direction]int{}
 	var from, to time.Duration
 	g := Game{
 		Seed: 1, Traffic: short(9 * time.Second),
 		Link:    simnet.Config{Delay: 20 * ms},
-		Weather: []Change{{3 * time.Second, simnet.Config{Delay: 20 * ms, Loss: 0.5}}, {6 * time.Second, simnet.Config{Delay: 20 * ms}}},
+		Changes: []Change{{3 * time.Second, simnet.Config{Delay: 20 * ms, Loss: 0.5}}, {6 * time.Second, simnet.Config{Delay: 20 * ms}}},
 		Observe: func(at time.Duration, d simnet.Direction, what simnet.What, _ []byte) {
 			if what != simnet.Lost {
 				return

@@ -37,7 +37,7 @@ func TestLatencyOffTheTick(t *testing.T) {
 			var late, p999 time.Duration // beyond half a round trip, pooled over seeds, worst round trip
 			var bytes float64
 			for rtt := 20*ms + ms; rtt <= 300*ms; rtt += step {
-				var pooled Span
+				var pooled Outcomes
 				var sum float64
 				for seed := range narrowSeeds() {
 					g := Game{Seed: seed + 1, Config: adaptive, Link: row.link, Traffic: load(length, 20, 64), Details: true}

@@ -198,7 +198,7 @@ func TestTheLossEstimateReactsWithinASecond(t *testing.T) {
 	}{{0.1, 1.9, 2.7}, {0.3, 3.2, 4.5}} {
 		bad := clean
 		bad.Loss = row.loss
-		g := Game{Config: adaptive, Link: clean, Traffic: short(105 * s), Weather: []Change{{20 * s, bad}, {40 * s, clean}}}
+		g := Game{Config: adaptive, Link: clean, Traffic: short(105 * s), Changes: []Change{{20 * s, bad}, {40 * s, clean}}}
 		got := aheadCopies(t, 4*seeds(), g, [2]time.Duration{10 * s, 20 * s}, [2]time.Duration{21 * s, 22 * s},
 			[2]time.Duration{25 * s, 40 * s}, [2]time.Duration{100 * s, 105 * s})
 		t.Logf("loss %v: %.2f", row.loss, got)
@@ -217,7 +217,7 @@ func wild(t *rapid.T) Game {
 	share := func(most int, label string) float64 {
 		return float64(rapid.IntRange(0, most).Draw(t, label)) / 100
 	}
-	weather := func() simnet.Config {
+	network := func() simnet.Config {
 		link := simnet.Config{
 			Delay: milliseconds(150, "delay"), Jitter: milliseconds(40, "jitter"), Loss: share(40, "loss"),
 			Reorder: share(10, "reorder"), ReorderDelay: milliseconds(100, "reorder delay"), Duplicate: share(10, "duplicate"),
@@ -237,7 +237,7 @@ func wild(t *rapid.T) Game {
 			Adaptive: true, Bundle: rapid.Bool().Draw(t, "bundle"), Wide: rapid.Bool().Draw(t, "wide"),
 			Ordered: rapid.Bool().Draw(t, "ordered"), Backlog: 4096, StallTimeout: -1,
 		},
-		Link: weather(),
+		Link: network(),
 		Traffic: Traffic{
 			Duration: 6 * time.Second, TickRate: rapid.SampledFrom([]int{20, 30, 60}).Draw(t, "ticks"),
 			EventRate: rapid.IntRange(1, 100).Draw(t, "rate"), EventSize: rapid.IntRange(8, 200).Draw(t, "size"),
@@ -250,7 +250,7 @@ func wild(t *rapid.T) Game {
 		g.Traffic.Burst, g.Traffic.BurstGap = rapid.IntRange(1, 300).Draw(t, "burst"), time.Second+milliseconds(1000, "gap")
 	}
 	if rapid.Bool().Draw(t, "a change") {
-		g.Weather = []Change{{milliseconds(5000, "at"), weather()}}
+		g.Changes = []Change{{milliseconds(5000, "at"), network()}}
 	}
 	return g
 }
@@ -265,7 +265,7 @@ func TestAdaptiveIsExactlyOnce(t *testing.T) {
 	})
 }
 
-// In any span of time T the copies beyond the first of each event take at most
+// In any interval T the copies beyond the first of each event take at most
 // T + 1 s of EventRate, and one copy more; besides, the oldest event may go once a
 // second whatever the rate says (R8).
 func TestAdaptiveKeepsToEventRate(t *testing.T) {
@@ -293,7 +293,7 @@ func TestAdaptiveKeepsToEventRate(t *testing.T) {
 		}
 		g.Play()
 		for _, list := range copies {
-			// The span from copy i to copy j may hold no more than what comes in
+			// The interval from copy i to copy j may hold no more than what comes in
 			// between them. worst is of the i that leaves the least.
 			worst := math.Inf(-1)
 			for j, at := range list {

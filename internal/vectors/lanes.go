@@ -91,7 +91,7 @@ func (o *ordering) ack(ack uint32) {
 	o.state(l.text("error", name(o.l.ReceiveAck(ack))))
 }
 
-// lane is each rule of chapter 12.
+// lane is the rules of chapter 12; those of its limits are laneLimits.
 func lane(w *world) {
 	a, b := w.lane("one loss: what follows is due with it", ackbits.LaneConfig{}), w.lane("the receiver", ackbits.LaneConfig{})
 	b.receive(0)
@@ -142,7 +142,10 @@ func lane(w *world) {
 	acked.flush()
 	w.wait(300 * ms)
 	acked.flush()
+}
 
+// laneLimits: how many events a lane holds, and for how long.
+func laneLimits(w *world) {
 	limits := w.lane("soft and hard limit", ackbits.LaneConfig{SoftLimit: 2, HardLimit: 4})
 	for _, p := range []ackbits.Priority{ackbits.Droppable, ackbits.Critical, ackbits.Droppable, ackbits.Critical, ackbits.Droppable, ackbits.Critical, ackbits.Critical} {
 		limits.send([]byte{1}, p)

@@ -49,14 +49,23 @@ func (s story) file() []byte {
 	return w.text()
 }
 
+// each plays several stories into one file.
+func each(parts ...func(*world)) func(*world) {
+	return func(w *world) {
+		for _, play := range parts {
+			play(w)
+		}
+	}
+}
+
 // stories are the files, in the order of the document's chapters.
 var stories = []story{
 	{"narrow", narrow}, {"wide", wide}, {"malformed", malformed}, {"accept", accepting}, {"latest", latest},
 	{"tracker", tracker}, {"acks", acks},
-	{"events", eventsOut}, {"window", window}, {"ordered", ordered}, {"bundle", bundle},
-	{"time", times}, {"leaving", leaving}, {"outcomes", outcomes}, {"half", half},
+	{"events", each(eventsOut, eventSizes, sendWindow)}, {"window", window}, {"ordered", ordered}, {"bundle", bundle},
+	{"time", each(times, clocks, stalls)}, {"leaving", each(leaving, shutdown)}, {"outcomes", outcomes}, {"half", half},
 	{"sealed", sealed}, {"sealed-hostile", sealedHostile}, {"sealed-wrap", sealedWrap},
 	{"loss", loss}, {"loss-wide-ordered", lossWideOrdered}, {"loss-bundle", lossBundle}, {"loss-sealed", lossSealed},
 	{"wrap-sequences", wrapSequences}, {"wrap-ids", wrapIDs},
-	{"lane", lane}, {"lane-loss", laneLoss},
+	{"lane", each(lane, laneLimits)}, {"lane-loss", laneLoss},
 }

@@ -384,7 +384,7 @@ func (p *peer) by(t ackbits.Type, seq, ack uint16, bits uint64, payload ...byte)
 	return append(h.AppendTo(nil), payload...)
 }
 
-// hear takes in the next datagram of a peer that is not there, whose
+// hear receives the next datagram of a peer that is not there, whose
 // acknowledgements are given.
 func (p *peer) hear(t ackbits.Type, ack uint16, bits uint64, payload ...byte) ackbits.Incoming {
 	p.seq++

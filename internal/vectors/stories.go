@@ -292,7 +292,10 @@ func eventsOut(w *world) {
 	p.flush() // 0 and 3, by one datagram
 	p.hear(beat, 3, 0)
 	p.flush()
+}
 
+// eventSizes: what is too large, and what goes into one datagram.
+func eventSizes(w *world) {
 	size := w.enter("sizes: the largest event, one too large, an empty one, a full list, a full datagram", config(ackbits.Config{Backlog: 100}))
 	size.send(filled(1177, 1))
 	size.send(filled(1178, 1))
@@ -300,7 +303,7 @@ func eventsOut(w *world) {
 	size.flush()
 	size.hear(beat, 1, 1)
 	size.sends(300, nil)
-	size.flush() // 255, and the one more that the span allows
+	size.flush() // 255, and the one more that the send window allows
 	size.hear(beat, 2, 0)
 	size.flush()
 	size.hear(beat, 4, ^uint64(0))
@@ -308,23 +311,26 @@ func eventsOut(w *world) {
 	size.send(filled(600, 3)) // does not fit, and holds up the next
 	size.send(filled(5, 4))
 	size.flush()
+}
 
-	span := w.enter("the span: a straggler holds up 256", config(ackbits.Config{Backlog: 2}))
-	span.sends(1, []byte{0})
-	span.flush()
-	span.sends(257, nil)
-	span.flush() // ids 1 to 255, in one datagram
-	span.hear(beat, 1, 0)
-	span.flush()
-	span.hear(beat, 0, 0)
-	span.flush() // 256 and 257 now
-	span.sends(255, nil)
-	span.sends(1, []byte{3})
-	span.flush()
-	span.send([]byte{4}) // more than 258 undelivered: the end
-	span.send([]byte{5})
-	span.flush()
-	span.receive(span.by(beat, 9, none, 0))
+// sendWindow: how far an event may be from the oldest, and the limits of other forms.
+func sendWindow(w *world) {
+	window := w.enter("the send window: a straggler holds up 256", config(ackbits.Config{Backlog: 2}))
+	window.sends(1, []byte{0})
+	window.flush()
+	window.sends(257, nil)
+	window.flush() // ids 1 to 255, in one datagram
+	window.hear(beat, 1, 0)
+	window.flush()
+	window.hear(beat, 0, 0)
+	window.flush() // 256 and 257 now
+	window.sends(255, nil)
+	window.sends(1, []byte{3})
+	window.flush()
+	window.send([]byte{4}) // more than 258 undelivered: the end
+	window.send([]byte{5})
+	window.flush()
+	window.receive(window.by(beat, 9, none, 0))
 
 	big := w.enter("the wide form's largest event", config(ackbits.Config{Wide: true}))
 	big.send(filled(1174, 1))
@@ -357,7 +363,7 @@ func window(w *world) {
 	p.hear(event, none, 0, ids(7+32769)...)       // old by 32767
 	p.receive(p.by(event, 0, none, 0, ids(8)...)) // a duplicate: nothing
 	p.receive(p.by(event, 30000, none, 0, ids(8)...))
-	p.receive(p.by(event, 29999, none, 0, ids(8, 9)...))   // late: handed over
+	p.receive(p.by(event, 29999, none, 0, ids(8, 9)...))   // late: delivered
 	p.receive(p.by(event, 29000, none, 0, ids(10, 11)...)) // stale: not
 	p.receive(p.by(event, 30001, none, 0, row(7, 255)...)) // the gap closes
 
@@ -373,7 +379,7 @@ func window(w *world) {
 	far.receive(far.by(event, 1, none, 0, ids(0, 4097)...))
 }
 
-// ordered hands events over by id.
+// ordered delivers events by id.
 func ordered(w *world) {
 	p := w.enter("in the order of ids", config(ackbits.Config{Ordered: true}))
 	p.hear(event, none, 0, ids(1)...)

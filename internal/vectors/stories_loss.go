@@ -9,8 +9,8 @@ import (
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// weather is a link that loses, reorders and duplicates.
-var weather = simnet.Config{Delay: 25 * ms, Jitter: 15 * ms, Loss: 0.12, Duplicate: 0.05}
+// badLink is a link that loses, reorders and duplicates.
+var badLink = simnet.Config{Delay: 25 * ms, Jitter: 15 * ms, Loss: 0.12, Duplicate: 0.05}
 
 func loss(w *world) { storm(w, 1, config(ackbits.Config{Outcomes: true}), config(ackbits.Config{})) }
 
@@ -32,7 +32,7 @@ func lossSealed(w *world) {
 func storm(w *world, seed uint64, oa, ob options) {
 	const tick = 16666667
 	a, b := w.enter("a storm", oa), w.enter("the other end of it", ob)
-	out, back := simnet.NewLink(seed, weather), simnet.NewLink(seed+100, weather)
+	out, back := simnet.NewLink(seed, badLink), simnet.NewLink(seed+100, badLink)
 	send := func(link *simnet.Link, datagrams ...[]byte) {
 		for _, d := range datagrams {
 			if d != nil {
@@ -89,7 +89,7 @@ func storm(w *world, seed uint64, oa, ob options) {
 	}
 }
 
-// arrive takes in what has come to an end.
+// arrive receives what has reached an end.
 func arrive(p *peer, link *simnet.Link, send func([][]byte)) {
 	for {
 		datagram, ok := link.Receive(p.w.now)

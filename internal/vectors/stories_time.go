@@ -6,7 +6,7 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// times is heartbeats, timeout and stall.
+// times: heartbeats and the timeout.
 func times(w *world) {
 	p := w.enter("heartbeats at each deadline, and the timeout", config(ackbits.Config{Timeout: 300 * ms}))
 	p.sleep()
@@ -39,7 +39,10 @@ func times(w *world) {
 			q.flush()
 		}
 	}
+}
 
+// clocks: readings that go back, and ticks.
+func clocks(w *world) {
 	set := w.enter("a clock that is set back counts as no time", config(ackbits.Config{}))
 	w.wait(2000 * ms)
 	set.append(input)
@@ -57,7 +60,10 @@ func times(w *world) {
 	odd := w.enter("half of an odd tick is rounded up", config(ackbits.Config{PollInterval: 49*ms + 1}))
 	odd.sleep()
 	odd.sleep()
+}
 
+// stalls: an event that makes no progress, while datagrams arrive.
+func stalls(w *world) {
 	s := w.enter("the oldest event stalls, though datagrams arrive", config(ackbits.Config{StallTimeout: 250 * ms, ResendDelay: 120 * ms}))
 	s.send([]byte("a"))
 	w.wait(5 * ms)
@@ -117,7 +123,7 @@ func leaving(w *world) {
 	p.shutdown(time.Second)
 	p.due()
 	p.due()
-	p.hear(input, 1, 0, 5) // still taken in
+	p.hear(input, 1, 0, 5) // still accepted
 	p.flush()
 	p.hear(input, 1, 0, 6)
 	p.outcomes()
@@ -143,7 +149,10 @@ func leaving(w *world) {
 	both.due()
 	both.hear(bye, none, 0)
 	both.due()
+}
 
+// shutdown: leaving with patience.
+func shutdown(w *world) {
 	s := w.enter("shutdown waits for what is in flight", config(ackbits.Config{}))
 	s.send([]byte("a"))
 	s.shutdown(time.Second)
@@ -196,7 +205,7 @@ func leaving(w *world) {
 	gone.flush()
 }
 
-// outcomes is the fate of each datagram.
+// outcomes: what becomes of each datagram.
 func outcomes(w *world) {
 	p := w.enter("delivered, lost, acknowledged late", config(ackbits.Config{Outcomes: true, LossDelay: 200 * ms}))
 	for range 6 {

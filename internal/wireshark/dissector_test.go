@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,8 @@ const (
 	token     = 0x1122334455667788
 	strangers = 52000 // the port of what is not ackbits
 )
+
+var captureFile = flag.String("capture", "", "write the capture that docs/wireshark shows to this `file`")
 
 // names are the fields that are compared.
 var names = []string{
@@ -273,8 +276,8 @@ func session(port uint16, a, b ackbits.Config, seed uint64) (frames []frame) {
 	var clock ackbits.ManualClock
 	a.Clock, b.Clock, a.Token, b.Token = &clock, &clock, token, token
 	peers := [2]*ackbits.Session{must(ackbits.NewSession(a)), must(ackbits.NewSession(b))}
-	weather := simnet.Config{Delay: 20 * time.Millisecond, Jitter: 12 * time.Millisecond, Loss: 0.15, Duplicate: 0.05}
-	links := [2]*simnet.Link{simnet.NewLink(seed, weather), simnet.NewLink(seed+1, weather)}
+	network := simnet.Config{Delay: 20 * time.Millisecond, Jitter: 12 * time.Millisecond, Loss: 0.15, Duplicate: 0.05}
+	links := [2]*simnet.Link{simnet.NewLink(seed, network), simnet.NewLink(seed+1, network)}
 	var now time.Duration
 	note := func(back bool, data []byte) {
 		frames = append(frames, frame{at: now, back: back, port: port, data: bytes.Clone(data)})
@@ -348,6 +351,9 @@ func TestSessions(t *testing.T) {
 	} {
 		t.Run(form.name, func(t *testing.T) {
 			frames := session(uint16(40000+2*i), form.a, form.b, uint64(10*i+1))
+			if form.name == "bundle" && *captureFile != "" {
+				require.NoError(t, os.WriteFile(*captureFile, pcap(frames), 0o644))
+			}
 			got, want := dissect(t, frames), expect(t, frames)
 			resent, acked := 0, 0
 			for i := range frames {

@@ -7,7 +7,7 @@ enum {
     HEADER = 18, WIDE_HEADER = 22,          /* P-2.1.3 */
     LIST_COUNT = 1, EVENT_HEAD = 4,         /* 5.1 */
     LIST_MAX = 255,
-    SPAN = 256,                             /* P-5.2.2 */
+    SEND_WINDOW = 256,                      /* P-5.2.2 */
     MAX_BACKLOG = 65024,                    /* P-5.2.3 */
     WINDOW = 4096, ORDERED_WINDOW = 256,    /* 5.3, P-9.1.2 */
     HALF = 32768,                           /* P-3.1.4, P-4.2.6 */
@@ -64,7 +64,7 @@ typedef struct tracker {
     bool started;
 } tracker;
 
-/* The arrival of a sequence, before it is taken in (P-4.1.2). */
+/* The arrival of a sequence, before it is accepted (P-4.1.2). */
 static ab_arrival classify(const tracker *t, uint16_t seq) {
     uint16_t back = (uint16_t)(t->ack - seq);
     if (newer(seq, t->ack))
@@ -76,7 +76,7 @@ static ab_arrival classify(const tracker *t, uint16_t seq) {
     return AB_LATE;
 }
 
-/* Takes in a sequence that is Newest or Late. */
+/* Notes a sequence that is Newest or Late. */
 static void track(tracker *t, uint16_t seq) {
     uint16_t back = (uint16_t)(t->ack - seq), step = (uint16_t)(seq - t->ack);
     if (!newer(seq, t->ack)) { /* P-4.1.4 */
@@ -165,7 +165,7 @@ typedef struct window {
 
 static bool has(const window *w, uint16_t id) { return w->has[id % WINDOW / 8] >> id % 8 & 1; }
 
-/* Takes in a new id (P-5.3.3). */
+/* Notes a new id (P-5.3.3). */
 static void receive_id(window *w, uint16_t id) {
     w->has[id % WINDOW / 8] |= (uint8_t)(1 << id % 8);
     for (; has(w, w->oldest); w->oldest++)
@@ -201,17 +201,17 @@ typedef struct outgoing {
 
 typedef enum outcome { UNDECIDED, DELIVERED, LOST } outcome;
 
-/* A datagram that was sent (15.2). All events of it are within a span. */
+/* A datagram that was sent (15.2). All events of it are within one send window. */
 typedef struct sent {
     int64_t at, lost_at;
     uint64_t first_event;
-    uint8_t events[SPAN / 8]; /* bit i: it carried first_event + i */
+    uint8_t events[SEND_WINDOW / 8]; /* bit i: it carried first_event + i */
     uint8_t type;             /* of a Bundle: the inner one */
     uint8_t outcome;
     bool acknowledged;
 } sent;
 
-/* A copy of an event that is ahead of a gap (chapter 9). */
+/* A copy of an event that waits for an older one (chapter 9). */
 typedef struct kept {
     uint8_t *data; /* null: none */
     size_t size;
@@ -315,8 +315,8 @@ ab_session *ab_new(const ab_config *config) {
         s->latest[type] = -1;
     s->log_size = 2 * REMEMBERED;
     s->log = calloc((size_t)s->log_size, sizeof *s->log);
-    /* It begins with the oldest undelivered event, behind which a span may be delivered. */
-    for (s->queue_size = 2 * SPAN; s->queue_size < 2 * SPAN + (uint64_t)config->backlog;)
+    /* It begins with the oldest undelivered event, behind which a whole send window may be delivered. */
+    for (s->queue_size = 2 * SEND_WINDOW; s->queue_size < 2 * SEND_WINDOW + (uint64_t)config->backlog;)
         s->queue_size *= 2;
     s->queue = calloc((size_t)s->queue_size, sizeof *s->queue);
     if (!s->log || !s->queue) {
@@ -428,7 +428,7 @@ static void acknowledged(ab_session *s, int64_t number, bool by_ack) {
         sample(s, s->now - d->at);
     if (d->outcome == UNDECIDED)
         decide(s, number, DELIVERED);
-    for (int i = 0; i < SPAN; i++)
+    for (int i = 0; i < SEND_WINDOW; i++)
         if (carries(d, i) && undelivered(s, d->first_event + (uint64_t)i))
             event_delivered(s, d->first_event + (uint64_t)i);
 }
@@ -523,15 +523,15 @@ static bool deliver_in_order(ab_session *s, const ab_event *fresh, size_t count)
     return true;
 }
 
-/* The verdict of check 11 of P-2.3.2. */
-static ab_verdict ask(ab_session *s, const content *c) {
+/* The decision of check 11 of P-2.3.2. */
+static ab_decision ask(ab_session *s, const content *c) {
     if (!c->application || !s->config.accept)
         return AB_TAKE;
     return s->config.accept(s->config.accept_context, c->type, c->payload, c->payload_size);
 }
 
-/* Takes in what is Newest or Late; withheld tells that it was not (P-2.3.5). */
-static ab_error take_in(ab_session *s, const content *c, uint16_t seq, ab_incoming *in, bool *withheld) {
+/* Accepts what is Newest or Late; withheld tells that the application withheld it (P-2.3.5). */
+static ab_error accept_datagram(ab_session *s, const content *c, uint16_t seq, ab_incoming *in, bool *withheld) {
     window w = s->window;
     ab_event fresh[LIST_MAX];
     size_t fresh_count = 0;
@@ -584,7 +584,7 @@ ab_error ab_receive(ab_session *s, int64_t now, const uint8_t *wire, size_t size
     uint16_t seq = (uint16_t)get(wire + 10, 2);
     ab_incoming brought = {classify(&s->tracker, seq), c.type, seq, false, false, NULL, 0, NULL, 0};
     bool fresh = brought.arrival == AB_NEWEST || brought.arrival == AB_LATE, withheld = false;
-    if (fresh && (e = take_in(s, &c, seq, &brought, &withheld)) != AB_OK)
+    if (fresh && (e = accept_datagram(s, &c, seq, &brought, &withheld)) != AB_OK)
         return e;
     read_acks(s, (uint16_t)get(wire + 12, 2), get(wire + 14, s->config.wide ? 8 : 4));
     if (fresh)
@@ -609,7 +609,7 @@ ab_error ab_send(ab_session *s, int64_t now, const uint8_t *data, size_t size, u
         return reason(s);
     if (size > s->room - LIST_COUNT - EVENT_HEAD) /* P-5.1.2 */
         return AB_EVENT_TOO_LARGE;
-    if (s->in_flight == SPAN + (size_t)s->config.backlog) { /* P-5.2.3 */
+    if (s->in_flight == SEND_WINDOW + (size_t)s->config.backlog) { /* P-5.2.3 */
         end(s, AB_UNACKNOWLEDGED);
         return AB_UNACKNOWLEDGED;
     }
@@ -628,9 +628,9 @@ ab_error ab_send(ab_session *s, int64_t now, const uint8_t *data, size_t size, u
 }
 
 /* The number after the last event that may be on the wire (P-5.2.2). */
-static uint64_t span_end(const ab_session *s) { return s->next_event < s->oldest + SPAN ? s->next_event : s->oldest + SPAN; }
+static uint64_t send_window_end(const ab_session *s) { return s->next_event < s->oldest + SEND_WINDOW ? s->next_event : s->oldest + SEND_WINDOW; }
 
-/* When the next copy is due, if it is inside the span (P-6.4.1). */
+/* When the next copy is due, if it is inside the send window (P-6.4.1). */
 static int64_t due_at(const ab_session *s, const outgoing *e) {
     return e->copies == 0 ? 0 : after(e->last_at, s->config.resend);
 }
@@ -648,7 +648,7 @@ static bool fits(const outgoing *e, size_t size, size_t room, choice which) {
 
 /* Whether put_list would put anything. */
 static bool any_due(const ab_session *s, size_t room, choice which) {
-    for (uint64_t n = s->oldest; n < span_end(s); n++)
+    for (uint64_t n = s->oldest; n < send_window_end(s); n++)
         if (chosen(s, event(s, n), which))
             return fits(event(s, n), LIST_COUNT, room, which);
     return false;
@@ -659,7 +659,7 @@ static size_t put_list(ab_session *s, sent *d, uint8_t *p, size_t room, choice w
     size_t size = LIST_COUNT;
     p[0] = 0;
     d->first_event = s->oldest;
-    for (uint64_t n = s->oldest; n < span_end(s) && p[0] < LIST_MAX; n++) {
+    for (uint64_t n = s->oldest; n < send_window_end(s) && p[0] < LIST_MAX; n++) {
         outgoing *e = event(s, n);
         if (!chosen(s, e, which))
             continue;
@@ -683,7 +683,7 @@ static bool still_needed(const ab_session *s, const sent *d) {
     if (d->outcome == UNDECIDED)
         return true;
     if (d->outcome == LOST && s->now - d->lost_at < REMEMBERED_LOST)
-        for (int i = 0; i < SPAN; i++)
+        for (int i = 0; i < SEND_WINDOW; i++)
             if (carries(d, i) && undelivered(s, d->first_event + (uint64_t)i))
                 return true;
     return false;
@@ -822,8 +822,8 @@ static int64_t stall_at(const ab_session *s) {
 }
 
 static int64_t heartbeat_at(const ab_session *s) {
-    bool outrun = s->received_since_sent >= (s->config.wide ? 64 : 32); /* P-6.3.3 */
-    return outrun ? 0 : after(s->sent_at, s->beat);
+    bool burst = s->received_since_sent >= (s->config.wide ? 64 : 32); /* P-6.3.3 */
+    return burst ? 0 : after(s->sent_at, s->beat);
 }
 
 /* In the order of P-6.1.1. */
@@ -853,7 +853,7 @@ int64_t ab_deadline(const ab_session *s) {
     if (s->state == LEAVING)
         return s->reading;
     int64_t at = earlier(after(s->heard_at, s->config.timeout), earlier(stall_at(s), heartbeat_at(s)));
-    for (uint64_t n = s->oldest; n < span_end(s); n++)
+    for (uint64_t n = s->oldest; n < send_window_end(s); n++)
         if (event(s, n)->data)
             at = earlier(at, due_at(s, event(s, n)));
     if (s->state == CLOSING)
@@ -893,7 +893,7 @@ bool ab_next_outcome(ab_session *s, int64_t now, ab_outcome *o) {
 }
 
 ab_state ab_state_of(const ab_session *s) {
-    size_t room = reason(s) ? 0 : SPAN + (size_t)s->config.backlog - s->in_flight;
+    size_t room = reason(s) ? 0 : SEND_WINDOW + (size_t)s->config.backlog - s->in_flight;
     ab_state state = {s->tracker.ack, s->tracker.history, s->in_flight, room, s->srtt, s->rttvar, s->ended};
     return state;
 }

@@ -50,7 +50,7 @@ typedef struct ab_aead {
 } ab_aead;
 
 /* What an application says of a datagram before it is acknowledged (P-2.3.5). */
-typedef enum ab_verdict { AB_TAKE, AB_REFUSE, AB_WITHHOLD } ab_verdict;
+typedef enum ab_decision { AB_TAKE, AB_REFUSE, AB_WITHHOLD } ab_decision;
 
 typedef struct ab_config {
     uint64_t token; /* fresh and random for each session (P-2.1.6) */
@@ -64,7 +64,7 @@ typedef struct ab_config {
     int backlog;         /* events beyond 256 that may wait, up to 65024 (P-5.2.3) */
     size_t max_datagram; /* 128 to 1200, of what is sent (P-6.5.1) */
     const ab_aead *seal, *open; /* both or neither; they must outlive the session */
-    ab_verdict (*accept)(void *context, uint8_t type, const uint8_t *payload, size_t size); /* null: takes all */
+    ab_decision (*accept)(void *context, uint8_t type, const uint8_t *payload, size_t size); /* null: accepts all */
     void *accept_context;
 } ab_config;
 
@@ -92,14 +92,14 @@ typedef struct ab_incoming {
     uint8_t type; /* of a Bundle: the inner one */
     uint16_t seq;
     bool delivered; /* payload is delivered */
-    bool latest;    /* and no newer one of this type was taken in before (P-2.3.7) */
+    bool latest;    /* and no newer one of this type was accepted before (P-2.3.7) */
     const uint8_t *payload;
     size_t payload_size;
     const ab_event *events;
     size_t event_count;
 } ab_incoming;
 
-/* Takes in one datagram. Call ab_due until it returns 0 afterwards (P-6.1.2). */
+/* Accepts one datagram, or drops it. Call ab_due until it returns 0 afterwards (P-6.1.2). */
 ab_error ab_receive(ab_session *s, int64_t now, const uint8_t *datagram, size_t size, ab_incoming *in);
 
 /* Queues a copy of an event. The one for which ab_state.room is 0 ends the session. */
@@ -130,8 +130,8 @@ typedef struct ab_outcome {
 bool ab_next_outcome(ab_session *s, int64_t now, ab_outcome *outcome);
 
 typedef struct ab_state {
-    uint16_t ack;     /* the newest sequence taken in */
-    uint64_t history; /* bit n: ack - 1 - n was taken in */
+    uint16_t ack;     /* the newest sequence accepted */
+    uint64_t history; /* bit n: ack - 1 - n was accepted */
     size_t in_flight; /* undelivered events */
     size_t room;      /* how many ab_send takes before it ends the session */
     int64_t srtt, rttvar;

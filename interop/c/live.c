@@ -97,7 +97,7 @@ static void take_snapshot(const ab_incoming *in) {
     peer.latest = counter;
 }
 
-static void take_in(int64_t now) {
+static void accept_datagram(int64_t now) {
     uint8_t datagram[2048];
     ssize_t size = recv(peer.socket, datagram, sizeof datagram, MSG_DONTWAIT);
     if (size < 0)
@@ -137,7 +137,7 @@ static void play(void) {
     while (!ab_state_of(peer.session).ended) {
         wait_until(now, tick_at);
         now = clock_now() - start;
-        take_in(now);
+        accept_datagram(now);
         flush(now);
         if (now >= tick_at && !ab_state_of(peer.session).ended) {
             tick(now);

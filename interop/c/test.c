@@ -113,7 +113,7 @@ static void compare_events(const ab_event *events, size_t count) {
 
 /* ---- The steps of a session (19.3) ---- */
 
-static ab_verdict verdict(void *context, uint8_t type, const uint8_t *payload, size_t size) {
+static ab_decision decide(void *context, uint8_t type, const uint8_t *payload, size_t size) {
     (void)context;
     (void)type;
     if (size > 0 && payload[0] == 0xEE)
@@ -136,7 +136,7 @@ static void begin_session(void) {
     c.backlog = (int)number_of("backlog");
     c.max_datagram = (size_t)number_of("max_datagram");
     if (number_of("accept"))
-        c.accept = verdict;
+        c.accept = decide;
     uint8_t key[LINE / 2];
     if (bytes_of("seal", key) == 16) {
         memcpy(seal_key, key, 16);
@@ -400,7 +400,7 @@ static bool survives(bool sealed, bool ordered) {
     ab_aead one = aes_gcm(seal_key), other = aes_gcm(open_key);
     c.ordered = ordered;
     c.bundle = true;
-    c.accept = sealed ? NULL : verdict;
+    c.accept = sealed ? NULL : decide;
     c.seal = sealed ? &one : NULL;
     c.open = sealed ? &other : NULL;
     ab_session *a = ab_new(&c);

@@ -23,7 +23,7 @@ export const Type = Object.freeze({
 export const MAX_DATAGRAM = 1200;
 
 const HALF = 32768; // half of the 16-bit numbers: where newer and older meet (P-3.1.2)
-const SPAN = 256; // ids that may be on the wire at once (P-5.2.2)
+const SEND_WINDOW = 256; // ids that may be on the wire at once (P-5.2.2)
 const MAX_LIST = 255; // events of one list (P-5.1.1)
 const MAX_OUTCOMES = 1024; // outcomes that wait to be fetched (P-7.2.5)
 const MAX_SEALED = 2 ** 28; // datagrams sealed with one key (P-11.4.1)
@@ -200,7 +200,7 @@ function readBody(type, bytes) {
 /** @typedef {'newest' | 'late' | 'duplicate' | 'stale'} Arrival */
 
 /**
- * Which sequences were taken in (4.1). It keeps the number of the newest one,
+ * Which sequences were accepted (4.1). It keeps the number of the newest one,
  * −1 before any, whose low 16 bits are the ack of the document.
  */
 export class Tracker {
@@ -223,7 +223,7 @@ export class Tracker {
     return (this.history >> BigInt(behind - 1)) & 1n ? 'duplicate' : 'late';
   }
 
-  /** Takes in a sequence that is Newest or Late (P-4.1.3, P-4.1.4). @param {number} seq */
+  /** Notes a sequence that is Newest or Late (P-4.1.3, P-4.1.4). @param {number} seq */
   take(seq) {
     const number = this.numberOf(seq);
     const step = number - this.newest;
@@ -259,7 +259,7 @@ class Inbox {
 
   /**
    * The new events of a list, in its order; null if an id is outside the
-   * window. Each is judged as if those before it had been taken in (P-5.3.2),
+   * window. Each is judged as if those before it had been received (P-5.3.2),
    * while nothing changes yet.
    * @param {Event[]} events @returns {Event[] | null}
    */
@@ -277,7 +277,7 @@ class Inbox {
     return [...fresh.values()];
   }
 
-  /** Takes in what judge returned, and returns what is to be delivered. @param {Event[]} fresh */
+  /** Receives what judge returned, and returns what is to be delivered. @param {Event[]} fresh */
   take(fresh) {
     for (const { id, data } of fresh) this.#ahead.set(id, this.#ordered ? copyOf(data) : EMPTY);
     const passed = []; // what the oldest missing id moves past
@@ -328,15 +328,15 @@ class Outbox {
   undelivered() { return [...this.#events.values()].map((event) => copyOf(event.data)); }
 
   /** The undelivered events that may be on the wire, in order (P-5.2.2). */
-  *#inSpan() {
-    const end = Math.min(this.#oldest + SPAN, this.#next);
+  *#inSendWindow() {
+    const end = Math.min(this.#oldest + SEND_WINDOW, this.#next);
     for (let number = this.#oldest; number < end; number++) {
       const event = this.#events.get(number);
       if (event) yield event;
     }
   }
 
-  /** When an event is due, if it is inside the span (P-6.4.1). @param {Pending} event */
+  /** When an event is due, if it is inside the send window (P-6.4.1). @param {Pending} event */
   #dueAt(event) {
     return event.copies === 0 ? 0 : event.lastAt + this.#resend;
   }
@@ -344,7 +344,7 @@ class Outbox {
   /** When the next event is due. */
   nextAt() {
     let next = Infinity;
-    for (const event of this.#inSpan()) next = Math.min(next, this.#dueAt(event));
+    for (const event of this.#inSendWindow()) next = Math.min(next, this.#dueAt(event));
     return next;
   }
 
@@ -373,7 +373,7 @@ class Outbox {
   #fill(room, isWanted, maxCopies) {
     const list = [];
     let size = 1;
-    for (const event of this.#inSpan()) {
+    for (const event of this.#inSendWindow()) {
       if (!isWanted(event)) continue;
       size += 4 + event.data.length;
       if (size > room || event.copies >= maxCopies || list.length === MAX_LIST) break;
@@ -574,7 +574,7 @@ function nonceOf(aead, number) {
  * @property {number} [stall] 15 s, or the timeout if that is longer; Infinity is off
  * @property {number} [resend] the retransmission delay, 100 ms
  * @property {number} [lossDelay] 1 s
- * @property {number} [backlog] events that may wait beyond the span of 256; 0, at most 65024
+ * @property {number} [backlog] events that may wait beyond the send window of 256; 0, at most 65024
  * @property {number} [maxDatagram] bytes of a datagram that is sent, 128 to 1200
  */
 
@@ -586,7 +586,7 @@ function nonceOf(aead, number) {
  * @property {number} type the inner one of a Bundle
  * @property {number} seq
  * @property {boolean} handed whether there is a payload for the application
- * @property {boolean} latest no newer one of its type was handed over before (P-2.3.7)
+ * @property {boolean} latest no newer one of its type was accepted before (P-2.3.7)
  * @property {Uint8Array} payload
  * @property {Event[]} events new ones, each once
  */
@@ -606,7 +606,7 @@ export class Session {
   #outbox;
   #sentLog;
   /** @type {Map<number, number>} */
-  #latest = new Map(); // type to the number of the newest datagram taken in
+  #latest = new Map(); // type to the number of the newest datagram accepted
   #heardAt = 0;
   #sentAt = 0;
   #receivedSinceSent = 0;
@@ -646,7 +646,7 @@ export class Session {
   get inFlight() { return this.#outbox.size; }
 
   /** How many events `send` takes before it would end the session. */
-  get room() { return this.#state === 'live' ? SPAN + this.#config.backlog - this.#outbox.size : 0; }
+  get room() { return this.#state === 'live' ? SEND_WINDOW + this.#config.backlog - this.#outbox.size : 0; }
 
   /** Copies of the undelivered events in their order, for another session after the end (15.3). */
   undelivered() { return this.#outbox.undelivered(); }
@@ -655,14 +655,14 @@ export class Session {
 
   get rttvar() { return this.#sentLog.rttvar; }
 
-  /** The newest sequence taken in. */
+  /** The newest sequence accepted. */
   get ack() { return this.#tracker.ack; }
 
   /** Which of the 64 before it were. */
   get history() { return this.#tracker.history; }
 
   /**
-   * Takes in one datagram, or drops it whole (2.3).
+   * Accepts one datagram, or drops it whole (2.3).
    * @param {number} now @param {Uint8Array} datagram @returns {Received}
    */
   receive(now, datagram) {
@@ -696,9 +696,9 @@ export class Session {
     if (arrival === 'newest' || arrival === 'late') {
       const fresh = this.#inbox.judge(body.events);
       if (!fresh) return drop('window');
-      const verdict = body.payload ? judge?.(body.type, body.payload) : 'accept';
-      if (verdict === 'refuse') return drop('rejected');
-      if (verdict !== 'withhold') {
+      const decision = body.payload ? judge?.(body.type, body.payload) : 'accept';
+      if (decision === 'refuse') return drop('rejected');
+      if (decision !== 'withhold') {
         this.#tracker.take(seq);
         this.#receivedSinceSent++;
         accepted.events = this.#inbox.take(fresh);
@@ -888,7 +888,7 @@ export class Session {
     return { error: '', bytes: opened };
   }
 
-  /** P-2.3.7. @param {number} type @param {number} number of a datagram that is taken in */
+  /** P-2.3.7. @param {number} type @param {number} number of a datagram that is accepted */
   #isLatest(type, number) {
     const newest = this.#latest.get(type);
     if (newest !== undefined && newest > number) return false;

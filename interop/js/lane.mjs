@@ -106,7 +106,7 @@ export class Lane {
     return { id: this.#acked + 1 + index, data: event.data };
   }
 
-  /** Takes in an acknowledgement (P-12.2.5); returns an error or ''. @param {number} now @param {number} ack */
+  /** Receives an acknowledgement (P-12.2.5); returns an error or ''. @param {number} now @param {number} ack */
   acknowledge(now, ack) {
     now = this.#clock.read(now);
     if (this.#ended) return this.#ended;

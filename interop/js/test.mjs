@@ -152,7 +152,7 @@ test('what is kept is a copy, of a Buffer too', () => {
   ours.fill(0);
   assert.equal(hex(lane.next(0, 2)?.data ?? null), 'aabb');
   assert.equal(hex(a.undelivered()[0]), 'aabb');
-  const early = Buffer.from(a.nextDue(0) ?? []); // event 0, made event 1: ahead of a gap
+  const early = Buffer.from(a.nextDue(0) ?? []); // event 0, made event 1: 0 is missing
   early[19] = 1;
   const b = new Session({ token: 0n, ordered: true });
   assert.deepEqual(b.receive(0, early).events, []);
@@ -191,6 +191,6 @@ for (const { name, errors, ...config } of [
       for (let due; (due = b.nextDue(now)); ) a.receive(now, due);
     }
     assert.equal(b.ended, '');
-    for (const error of errors) assert.ok((counts.get(error) ?? 0) > 0, error || 'taken in');
+    for (const error of errors) assert.ok((counts.get(error) ?? 0) > 0, error || 'accepted');
   });
 }

@@ -24,8 +24,13 @@
 // becomes a good one; half a second later it leaves. The command must then see
 // peer-left, have got everything, have nothing in flight, and end with 0.
 //
+// With -join the command does not know token and keys but joins a server of package
+// endpoint (chapter 13) whose private key is 00 01 … 1F: first with the hello "nobody",
+// which is refused with the reason "not you", then with "somebody", to which the server
+// replies "welcome". Half-way it moves to another port of its own, once.
+//
 // The events of the command are delivered here in order, so that it must keep to
-// the span of 256 ids, and no datagram of it may be refused.
+// the send window of 256 ids, and no datagram of it may be refused.
 package main
 
 import (
@@ -46,6 +51,7 @@ func main() {
 	log.SetPrefix("live: ")
 	var o options
 	flag.BoolVar(&o.sealed, "sealed", false, "seal the session with the two fixed keys")
+	flag.BoolVar(&o.join, "join", false, "be a server that the command joins")
 	flag.BoolVar(&o.wide, "wide", false, "the wide header")
 	flag.BoolVar(&o.bundle, "bundle", true, "let this side's state carry events")
 	flag.BoolVar(&o.adaptive, "adaptive", false, "send copies by the evidence of losses")

@@ -10,7 +10,6 @@ import (
 	"log"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/ackbits/ackbits"
@@ -24,21 +23,20 @@ const (
 )
 
 type options struct {
-	sealed, wide, bundle, adaptive bool
-	events, port                   int
-	seed                           uint64
-	loss, double                   float64
-	delay, jitter                  time.Duration
+	sealed, wide, bundle, adaptive, join bool
+	events, port                         int
+	seed                                 uint64
+	loss, double                         float64
+	delay, jitter                        time.Duration
 }
 
 // A peer is this library's side, with the link in front of it.
 type peer struct {
 	conn     *net.UDPConn
-	cfg      ackbits.Config
-	other    netip.AddrPort // of the command, once it sent something
-	session  *ackbits.Session
+	port     port
+	session  *ackbits.Session // the port's, once it has begun
 	in, out  link
-	inbox    chan arrived
+	inbox    chan packet
 	events   int
 	sent     int    // events
 	received int    // events; in order, so it is also the next one to come
@@ -47,14 +45,9 @@ type peer struct {
 	states   int    // of theirs
 }
 
-type arrived struct {
-	from     netip.AddrPort
-	datagram []byte
-}
-
 func newPeer(o options, conn *net.UDPConn) (*peer, error) {
 	cfg := ackbits.Config{Token: token, Wide: o.wide, Ordered: true, Bundle: o.bundle, Adaptive: o.adaptive}
-	if o.sealed {
+	if o.sealed && !o.join {
 		var err error
 		if cfg.Seal, err = testKey(0x00); err != nil {
 			return nil, err
@@ -66,7 +59,14 @@ func newPeer(o options, conn *net.UDPConn) (*peer, error) {
 	direction := func(stream uint64) link {
 		return link{rng: rand.New(rand.NewPCG(o.seed, stream)), loss: o.loss, double: o.double, delay: o.delay, jitter: o.jitter}
 	}
-	return &peer{conn: conn, cfg: cfg, in: direction(1), out: direction(2), inbox: make(chan arrived, 1024), events: o.events}, nil
+	p := &peer{conn: conn, port: &known{cfg: cfg}, in: direction(1), out: direction(2), inbox: make(chan packet, 1024), events: o.events}
+	if o.join {
+		var err error
+		if p.port, err = newOpen(cfg); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // testKey returns AES-128-GCM with the key first, first + 1, …
@@ -124,25 +124,32 @@ func (p *peer) play(deadline time.Time) error {
 	if p.states == 0 {
 		return errors.New("no Input came")
 	}
+	if err := p.port.complete(); err != nil {
+		return err
+	}
 	stats := p.session.Stats()
 	log.Printf("done in %v: %s; %d of %d datagrams of this side lost", done.Sub(began).Round(time.Millisecond), p, stats.Lost, stats.DatagramsSent)
 	return nil
 }
 
-// begin waits for the command's first datagram, with which the session begins.
-func (p *peer) begin(deadline time.Time) (err error) {
-	select {
-	case a := <-p.inbox:
-		p.other = a.from
-		p.in.put(a.datagram, time.Now())
-		p.session, err = ackbits.NewSession(p.cfg)
-		return err
-	case <-time.After(time.Until(deadline)):
-		return errors.New("nobody sent anything")
+// begin waits until the session has begun.
+func (p *peer) begin(deadline time.Time) error {
+	for p.session == nil {
+		now := time.Now()
+		if now.After(deadline) {
+			return errors.New("nobody came")
+		}
+		if err := p.takeIn(now); err != nil {
+			return err
+		}
+		p.flush(now)
+		p.pass(now)
+		p.wait(poll)
 	}
+	return nil
 }
 
-// read hands over what the socket gets, until it is closed.
+// read passes on what the socket receives, until it is closed.
 func (p *peer) read() {
 	buf := make([]byte, 2048)
 	for {
@@ -151,7 +158,7 @@ func (p *peer) read() {
 			return
 		}
 		if err == nil { // else the other side's port is closed, which the session will find
-			p.inbox <- arrived{from, bytes.Clone(buf[:n])}
+			p.inbox <- packet{from, bytes.Clone(buf[:n])}
 		}
 	}
 }
@@ -163,25 +170,23 @@ func (p *peer) wait(d time.Duration) {
 	for {
 		select {
 		case a := <-p.inbox:
-			if a.from == p.other {
-				p.in.put(a.datagram, time.Now())
-			}
+			p.in.put(a.addr, a.datagram, time.Now())
 		case <-timer.C:
 			return
 		}
 	}
 }
 
-// takeIn hands the session what has passed the link, and checks what it brings.
+// takeIn hands the port what has passed the link, and checks what it brings.
 func (p *peer) takeIn(now time.Time) error {
-	for p.session.Err() == nil {
-		datagram, ok := p.in.take(now)
+	for p.session == nil || p.session.Err() == nil {
+		arrived, ok := p.in.take(now)
 		if !ok {
 			break
 		}
-		in, err := p.session.Receive(datagram)
+		in, err := p.port.receive(arrived)
 		if err != nil && !errors.Is(err, ackbits.ErrReplayed) {
-			return fmt.Errorf("a datagram of %d bytes was refused: %w", len(datagram), err)
+			return fmt.Errorf("a datagram of %d bytes was refused: %w", len(arrived.datagram), err)
 		}
 		for _, e := range in.Events {
 			if want := event(p.received); p.received == p.events || !bytes.Equal(e.Data, want) {
@@ -218,7 +223,7 @@ func (p *peer) tick(now time.Time) error {
 	state = append(state, make([]byte, 60)...)
 	datagram, _, err := p.session.AppendDatagram(nil, ackbits.TypeSnapshot, state)
 	if err == nil {
-		p.out.put(datagram, now)
+		p.out.put(p.port.addr(), datagram, now)
 	}
 	return err
 }
@@ -231,19 +236,20 @@ func event(i int) []byte {
 
 // flush puts what is due on the link.
 func (p *peer) flush(now time.Time) {
-	for datagram := range p.session.Due(nil) {
-		p.out.put(datagram, now)
+	for to, datagram := range p.port.due() {
+		p.out.put(to, datagram, now)
 	}
+	p.session = p.port.session()
 }
 
 // pass writes what has passed the link. What the socket refuses is lost.
 func (p *peer) pass(now time.Time) {
 	for {
-		datagram, ok := p.out.take(now)
+		leaves, ok := p.out.take(now)
 		if !ok {
 			return
 		}
-		_, _ = p.conn.WriteToUDPAddrPort(datagram, p.other)
+		_, _ = p.conn.WriteToUDPAddrPort(leaves.datagram, leaves.addr)
 	}
 }
 

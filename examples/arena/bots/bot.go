@@ -27,6 +27,8 @@ type bot struct {
 	worker *worker
 	conn   *link.Conn
 	client *client.Client
+	level  *client.Level   // nil: it plays without the map
+	mapped bool            // the map of the present session is there
 	diary  *ledger.Session // of the present session; nil before it begins
 	rng    *rand.Rand
 
@@ -54,6 +56,7 @@ type End struct {
 func (b *bot) join() {
 	b.client = client.New(client.Config{
 		Name:      b.name,
+		Level:     b.level,
 		ServerKey: b.worker.swarm.cfg.ServerKey,
 		AEAD:      b.worker.swarm.cfg.AEAD,
 		Clock:     &b.worker.clock,
@@ -61,6 +64,7 @@ func (b *bot) join() {
 		Opened: func(token uint64) {
 			b.sessions++
 			b.opened = b.worker.clock.Now()
+			b.mapped = b.level == nil || b.level.Map() != nil
 			b.diary = &ledger.Session{Token: token, Ordered: true}
 		},
 		Sent: func(event []byte) { b.diary.NoteSent(event) },
@@ -77,7 +81,7 @@ func (b *bot) got(id uint16, event []byte, e proto.Event) {
 	}
 }
 
-// poll does all that is to be done now: take in what has arrived, play, send.
+// poll does all that is to be done now: receive what has arrived, play, send.
 func (b *bot) poll(now time.Time) {
 	if b.done || now.Before(b.frozenUntil) {
 		return
@@ -96,6 +100,10 @@ func (b *bot) poll(now time.Time) {
 			b.nextTick = now // it has slept: do not catch up
 		}
 		b.play(now)
+	}
+	if b.client.Playing() && !b.mapped && b.level.Map() != nil {
+		b.mapped = true
+		b.worker.maps.Add(now.Sub(b.opened))
 	}
 	b.conn.Flush(now)
 	if err := b.client.Over(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ackbits/ackbits"
+	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/latency"
 	"github.com/ackbits/ackbits/examples/arena/ledger"
 	"github.com/ackbits/ackbits/examples/arena/link"
@@ -35,6 +36,7 @@ type Config struct {
 	Seed       uint64
 	Ledger     *ledger.Book  // nil: none is kept
 	Ramp       time.Duration // they join evenly over this time
+	Map        bool          // they fetch the map, and play once they have it
 }
 
 // Swarm is a crowd of bots.
@@ -55,6 +57,7 @@ type worker struct {
 	err   error
 
 	events      latency.Histogram // from the server's stamp to delivery
+	maps        latency.Histogram // from the beginning of a session until the map was there
 	datagramsIn uint64
 }
 
@@ -78,6 +81,9 @@ func New(cfg Config) (*Swarm, error) {
 		// Their ticks lie evenly in time, as those of real players would.
 		b.frozenUntil = now.Add(cfg.Ramp*time.Duration(i)/time.Duration(cfg.N) + tick*time.Duration(i)/time.Duration(cfg.N))
 		b.nextTick = b.frozenUntil
+		if cfg.Map {
+			b.level = new(client.Level)
+		}
 		s.bots = append(s.bots, b)
 		w.bots = append(w.bots, b)
 		b.join()

@@ -14,6 +14,7 @@ type Sum struct {
 	Sessions    int // begun
 	Stats       ackbits.Stats
 	Events      latency.Histogram // from the server's stamp to delivery
+	Maps        latency.Histogram // from the beginning of a session until the map was there
 	RTTs        latency.Histogram // of active sessions
 	DatagramsIn uint64            // everything received, the handshake included
 }
@@ -24,6 +25,7 @@ func (s *Swarm) Sum() *Sum {
 	for _, w := range s.workers {
 		w.mu.Lock()
 		sum.Events.Merge(&w.events)
+		sum.Maps.Merge(&w.maps)
 		sum.DatagramsIn += w.datagramsIn
 		for _, b := range w.bots {
 			sum.Sessions += b.sessions

@@ -32,6 +32,7 @@ type Config struct {
 	ServerKey *ecdh.PublicKey                       // nil: whoever answers is believed
 	Clock     ackbits.Clock                         // nil is the system's
 	Send      func(datagram []byte)                 // sends a datagram; it must not keep the bytes
+	Level     *Level                                // where the map goes; nil: play without, as a bot may
 	AEAD      func(key []byte) (cipher.AEAD, error) // of the session, as the server's; nil: AES-256-GCM
 
 	// Opened, if not nil, is called when the session begins; Sent and Got for
@@ -51,6 +52,8 @@ type Client struct {
 	err     error     // why it is over, unless door knows
 	heardAt time.Time // when the server was last heard, or the client began
 	memory  memory
+	fetch   fetching
+	steps   prediction
 	view    View
 	buf     []byte // of outgoing datagrams
 	scratch []byte // of outgoing payloads and events
@@ -61,7 +64,7 @@ func New(cfg Config) *Client {
 	if cfg.Clock == nil {
 		cfg.Clock = system{}
 	}
-	return &Client{cfg: cfg, buf: make([]byte, 0, ackbits.MaxDatagramSize)}
+	return &Client{cfg: cfg, fetch: fetching{level: cfg.Level}, buf: make([]byte, 0, ackbits.MaxDatagramSize)}
 }
 
 type system struct{}
@@ -71,7 +74,7 @@ func (system) Now() time.Time { return time.Now() }
 // begin begins to join.
 func (c *Client) begin() {
 	c.heardAt = c.cfg.Clock.Now()
-	hello := proto.Hello{Version: proto.HelloVersion, Name: proto.Clip(c.cfg.Name, proto.MaxName)}
+	hello := proto.Hello{Version: proto.HelloVersion, Map: c.cfg.Level != nil, Name: proto.Clip(c.cfg.Name, proto.MaxName)}
 	c.door, c.err = endpoint.NewClient(endpoint.ClientConfig{
 		ServerKey: c.cfg.ServerKey,
 		Hello:     proto.AppendHello(nil, hello),
@@ -83,12 +86,13 @@ func (c *Client) begin() {
 			Adaptive:     true,
 			Bundle:       true,
 			Backlog:      256,
+			Outcomes:     c.cfg.Level != nil, // the transfer of the map asks
 			Accept:       c.accept,
 		},
 	})
 }
 
-// Receive takes in a datagram that came from the server's address. Anything else
+// Receive processes a datagram that came from the server's address. Anything else
 // that a socket may receive is dropped here too. It overwrites the datagram, which
 // must not change otherwise until Receive returns.
 func (c *Client) Receive(datagram []byte) {
@@ -125,6 +129,10 @@ func (c *Client) Receive(datagram []byte) {
 // server learns that its Accept arrived.
 func (c *Client) opened() {
 	c.heardAt = c.cfg.Clock.Now()
+	if err := c.fetch.begin(c); err != nil {
+		c.fail(err)
+		return
+	}
 	out, _, err := c.session.AppendDatagram(c.buf[:0], ackbits.TypeInput, proto.AppendInput(c.scratch[:0], 0))
 	if err != nil {
 		return
@@ -138,12 +146,19 @@ func (c *Client) opened() {
 	c.cfg.Send(out)
 }
 
-// accept decides on an application datagram: the server sends snapshots only.
+// accept decides on an application datagram: the server sends snapshots, and the map.
 func (c *Client) accept(h ackbits.Header, payload []byte) error {
-	if h.Type != ackbits.TypeSnapshot {
-		return proto.ErrMalformed
+	switch h.Type {
+	case ackbits.TypeSnapshot:
+		newest, err := c.memory.take(payload)
+		if newest {
+			c.steps.acked = h.Ack
+		}
+		return err
+	case proto.TypeMap:
+		return c.fetch.receive(payload)
 	}
-	return c.memory.take(payload)
+	return proto.ErrMalformed
 }
 
 // Tick does the work of a sixtieth of a second: it sends the input, and what is due in
@@ -157,21 +172,33 @@ func (c *Client) Tick(held game.Buttons) {
 	}
 	if c.session != nil {
 		c.scratch = proto.AppendInput(c.scratch[:0], held)
-		if out, _, err := c.session.AppendDatagram(c.buf[:0], ackbits.TypeInput, c.scratch); err == nil {
+		if out, sequence, err := c.session.AppendDatagram(c.buf[:0], ackbits.TypeInput, c.scratch); err == nil {
+			c.steps.sent(sequence, held)
 			c.cfg.Send(out)
 		}
 	}
 	c.flush()
 }
 
-// flush sends what is due in handshake and session.
+// flush sends what is due in handshake and session, and of the map's transfer.
 func (c *Client) flush() {
 	if c.door == nil {
 		return
 	}
+	if err := c.fetch.flush(c); err != nil {
+		c.fail(err)
+	}
 	for datagram := range c.door.Due(c.buf) {
 		c.cfg.Send(datagram)
 	}
+}
+
+// fail ends the client for a reason of its own.
+func (c *Client) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.session.Close()
 }
 
 // Say sends a line of chat. While joining, and when so much is undelivered that
@@ -242,7 +269,20 @@ func (c *Client) Token() uint64 { return c.token }
 // View returns what the player sees. It is valid until the next call.
 func (c *Client) View() *View {
 	c.view.State = c.memory.newest()
+	c.view.Self = c.view.State[c.view.slot]
+	if m := c.Map(); m != nil && c.view.Self.Alive {
+		c.steps.walk(m, &c.view.Self)
+	}
 	return &c.view
+}
+
+// Map returns the map on which the player walks, nil before it is there, and where none
+// is wanted.
+func (c *Client) Map() *game.Map {
+	if c.cfg.Level == nil {
+		return nil
+	}
+	return c.cfg.Level.Map()
 }
 
 // Network is the state of the connection.

@@ -12,6 +12,7 @@ import (
 	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/proto"
+	"github.com/ackbits/ackbits/transfer"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,7 +28,8 @@ type harness struct {
 	refuse error // what Admit returns
 	hello  proto.Hello
 	server *ackbits.Session
-	sent   [][]byte // by the client, not yet looked at
+	files  *transfer.Transfers // of the server; nil: none
+	sent   [][]byte            // by the client, not yet looked at
 	buf    []byte
 }
 
@@ -37,16 +39,27 @@ func newHarness(t *testing.T) *harness {
 	h.key = key(t, 1)
 	var err error
 	h.gate, err = endpoint.NewGate(endpoint.ServerConfig{Key: h.key, Clock: &h.clock,
-		Session: ackbits.Config{Outcomes: true},
+		Session: ackbits.Config{Outcomes: true, Accept: func(header ackbits.Header, payload []byte) error {
+			if header.Type == proto.TypeMap {
+				return h.files.Receive(payload)
+			}
+			return nil
+		}},
 		Admit: func(r endpoint.Request) ([]byte, error) {
 			var err error
 			h.hello, err = proto.ParseHello(r.Hello)
 			return nil, errors.Join(err, h.refuse)
 		}})
 	require.NoError(t, err)
-	h.client = client.New(client.Config{Name: "Ann\x1b", ServerKey: h.key.PublicKey(), Clock: &h.clock,
-		Send: func(datagram []byte) { h.sent = append(h.sent, append([]byte(nil), datagram...)) }})
+	h.client = h.newClient(nil)
 	return h
+}
+
+// newClient returns a client that has not asked to join yet, and wants the map unless
+// level is nil.
+func (h *harness) newClient(level *client.Level) *client.Client {
+	return client.New(client.Config{Name: "Ann\x1b", ServerKey: h.key.PublicKey(), Clock: &h.clock, Level: level,
+		Send: func(datagram []byte) { h.sent = append(h.sent, append([]byte(nil), datagram...)) }})
 }
 
 // key returns a private key for tests.

@@ -25,30 +25,32 @@ func (m *memory) at(number uint32) *remembered { return &m.states[number%uint32(
 
 // take decodes a snapshot and keeps it. It withholds one whose baseline is
 // missing, and one so old that it cannot be kept: acknowledged, either would
-// become the baseline of snapshots that nobody can read.
-func (m *memory) take(payload []byte) error {
+// become the baseline of snapshots that nobody can read. It reports whether the
+// snapshot is the newest.
+func (m *memory) take(payload []byte) (newest bool, err error) {
 	number, baseline, whole, err := proto.SnapshotNumbers(payload)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if m.some && number < m.top && m.top-number > proto.MaxAge {
-		return ackbits.ErrWithhold
+		return false, ackbits.ErrWithhold
 	}
 	if whole {
 		m.work = game.State{}
 	} else {
 		base := m.at(baseline)
 		if !base.known || base.number != baseline {
-			return ackbits.ErrWithhold
+			return false, ackbits.ErrWithhold
 		}
 		m.work = base.state
 	}
 	if err := proto.ParseSnapshot(payload, &m.work); err != nil {
-		return err
+		return false, err
 	}
 	*m.at(number) = remembered{number, true, m.work}
+	newest = !m.some || number >= m.top
 	m.top, m.some = max(m.top, number), true
-	return nil
+	return newest, nil
 }
 
 // newest returns the state of the newest snapshot, or the empty one.

@@ -13,6 +13,7 @@ const logLines = 8
 // View is what the player sees.
 type View struct {
 	State   *game.State
+	Self    game.Body // this player; once the map is there, as the server will have it: see prediction
 	Names   [game.MaxPlayers]string
 	Scores  [game.MaxPlayers]uint16
 	Log     []string // the latest lines, oldest first

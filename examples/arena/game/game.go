@@ -5,9 +5,10 @@ package game
 
 // The arena is measured in units; a terminal draws one Cell as one character.
 const (
-	Cell   = 32
-	Width  = 112 * Cell
-	Height = 32 * Cell
+	Cell     = 1 << cellBits
+	Width    = 512 * Cell
+	Height   = 256 * Cell
+	cellBits = 5
 
 	MaxPlayers = 64 // slots of a world; a bit each in a snapshot
 	TickRate   = 60 // steps a second
@@ -45,36 +46,6 @@ type Body struct {
 
 // State is everything that a snapshot shows.
 type State [MaxPlayers]Body
-
-// Rect is a wall, in units; MaxX and MaxY are outside it.
-type Rect struct{ MinX, MinY, MaxX, MaxY int16 }
-
-// Contains reports whether a point lies in the wall.
-func (r Rect) Contains(x, y int16) bool {
-	return x >= r.MinX && x < r.MaxX && y >= r.MinY && y < r.MaxY
-}
-
-// Walls stop players and shots.
-var Walls = [...]Rect{
-	cells(18, 6, 20, 13), cells(18, 19, 20, 26),
-	cells(92, 6, 94, 13), cells(92, 19, 94, 26),
-	cells(36, 9, 48, 10), cells(36, 22, 48, 23),
-	cells(64, 9, 76, 10), cells(64, 22, 76, 23),
-	cells(54, 14, 58, 18),
-}
-
-func cells(minX, minY, maxX, maxY int16) Rect {
-	return Rect{minX * Cell, minY * Cell, maxX * Cell, maxY * Cell}
-}
-
-func blocked(x, y int16) bool {
-	for _, wall := range Walls {
-		if wall.Contains(x, y) {
-			return true
-		}
-	}
-	return false
-}
 
 // directions are unit vectors times ten, by Body.Facing.
 var directions = [8][2]int16{{10, 0}, {7, 7}, {0, 10}, {-7, 7}, {-10, 0}, {-7, -7}, {0, -10}, {7, -7}}

@@ -15,7 +15,7 @@ import (
 func TestAnyPlay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		a, b := game.New(seed), game.New(seed)
+		a, b := game.New(seed, ground), game.New(seed, ground)
 		seated := make(map[int]bool)
 		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
 			slot := rapid.IntRange(0, game.MaxPlayers-1).Draw(t, "slot")
@@ -47,6 +47,9 @@ func TestAnyPlay(t *testing.T) {
 	})
 }
 
+// ground is the map of these tests.
+var ground = game.Generate(7)
+
 // fault says what is wrong with a slot, if anything.
 func fault(p *game.Body, seated bool) string {
 	switch {
@@ -61,10 +64,8 @@ func fault(p *game.Body, seated bool) string {
 	case !p.Shot && (p.ShotX != 0 || p.ShotY != 0):
 		return "has a place for no shot"
 	}
-	for _, wall := range game.Walls {
-		if p.Alive && wall.Contains(p.X, p.Y) || p.Shot && wall.Contains(p.ShotX, p.ShotY) {
-			return "is in a wall"
-		}
+	if p.Alive && !ground.Walkable(p.X, p.Y) || p.Shot && ground.Stops(p.ShotX, p.ShotY) {
+		return "is in a wall"
 	}
 	return ""
 }
@@ -74,7 +75,7 @@ func inside(x, y int16) bool { return x >= 0 && x < game.Width && y >= 0 && y < 
 // A duel: one walks up to the other and shoots three times; a death, a score
 // and later a new life are told in this order.
 func TestDuel(t *testing.T) {
-	w := game.New(1)
+	w := game.New(1, plain(t))
 	w.Join(3)
 	w.Join(5)
 	require.Equal(t, []game.Happening{{What: game.Spawned, Slot: 3}, {What: game.Spawned, Slot: 5}}, w.Step())

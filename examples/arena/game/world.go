@@ -20,6 +20,7 @@ type Happening struct {
 // World is one arena and the only authority on it. It is not safe for
 // concurrent use.
 type World struct {
+	ground  *Map
 	state   State
 	players [MaxPlayers]player
 	rng     uint64
@@ -36,8 +37,8 @@ type player struct {
 	score    uint16
 }
 
-// New returns an empty world.
-func New(seed uint64) *World { return &World{rng: seed} }
+// New returns an empty world on a map.
+func New(seed uint64, ground *Map) *World { return &World{rng: seed, ground: ground} }
 
 // Join puts a player into a slot; it comes to life in the next step.
 func (w *World) Join(slot int) {
@@ -86,17 +87,7 @@ func (w *World) move(slot int) {
 		}
 		return
 	}
-	if facing, ok := p.buttons.Direction(); ok {
-		body.Facing = facing
-		d := directions[facing]
-		// One axis at a time, so that a player slides along a wall.
-		if x := min(max(body.X+d[0]*walk/10, 0), Width-1); !blocked(x, body.Y) {
-			body.X = x
-		}
-		if y := min(max(body.Y+d[1]*walk/10, 0), Height-1); !blocked(body.X, y) {
-			body.Y = y
-		}
-	}
+	w.ground.Walk(body, p.buttons)
 	if p.reload > 0 {
 		p.reload--
 	}
@@ -106,11 +97,26 @@ func (w *World) move(slot int) {
 	}
 }
 
+// Who comes to life does so near somebody who lives, or else near the middle: so far
+// away at most, in units.
+const (
+	spawnX = 24 * Cell
+	spawnY = 10 * Cell
+)
+
+// nearby is how often a place nearby is tried before any place does.
+const nearby = 64
+
 func (w *World) spawn(slot int) {
 	body := &w.state[slot]
-	for {
-		body.X, body.Y = int16(w.random()%Width), int16(w.random()%Height)
-		if !blocked(body.X, body.Y) {
+	x, y := w.meeting()
+	for try := 0; ; try++ {
+		if try < nearby {
+			body.X, body.Y = w.around(x, spawnX, Width), w.around(y, spawnY, Height)
+		} else {
+			body.X, body.Y = int16(random(&w.rng)%Width), int16(random(&w.rng)%Height)
+		}
+		if w.ground.Walkable(body.X, body.Y) {
 			break
 		}
 	}
@@ -118,12 +124,28 @@ func (w *World) spawn(slot int) {
 	w.news = append(w.news, Happening{What: Spawned, Slot: uint8(slot)})
 }
 
+// meeting returns where somebody is who lives, or the middle of the map.
+func (w *World) meeting() (x, y int16) {
+	first := int(random(&w.rng) % MaxPlayers)
+	for i := range w.state {
+		if p := &w.state[(first+i)%MaxPlayers]; p.Alive {
+			return p.X, p.Y
+		}
+	}
+	return Width / 2, Height / 2
+}
+
+// around returns a coordinate at most so far from a middle, and within the map.
+func (w *World) around(middle int16, far, limit int) int16 {
+	return int16(min(max(int(middle)+int(random(&w.rng)%uint64(2*far+1))-far, 0), limit-1))
+}
+
 // fly moves the shot of a player, and hits the first player in its way.
 func (w *World) fly(slot int) {
 	body, p := &w.state[slot], &w.players[slot]
 	d := directions[p.shotDir]
 	x, y := body.ShotX+d[0]*shotSpeed/10, body.ShotY+d[1]*shotSpeed/10
-	if p.shotLife--; p.shotLife <= 0 || x < 0 || y < 0 || x >= Width || y >= Height || blocked(x, y) {
+	if p.shotLife--; p.shotLife <= 0 || x < 0 || y < 0 || x >= Width || y >= Height || w.ground.Stops(x, y) {
 		body.Shot, body.ShotX, body.ShotY = false, 0, 0
 		return
 	}
@@ -153,13 +175,4 @@ func (w *World) hit(victim, by int) {
 	w.news = append(w.news,
 		Happening{What: Died, Slot: uint8(victim), By: uint8(by)},
 		Happening{What: Scored, Slot: uint8(by), Score: w.players[by].score})
-}
-
-// random is splitmix64: small, and the same everywhere.
-func (w *World) random() uint64 {
-	w.rng += 0x9e3779b97f4a7c15
-	x := w.rng
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -190,6 +190,8 @@ func TestInput(t *testing.T) {
 func FuzzHello(f *testing.F) {
 	f.Add(proto.AppendHello(nil, proto.Hello{Version: proto.HelloVersion, Name: "Zoë"}))
 	f.Add(proto.AppendHello(nil, proto.Hello{Version: proto.HelloVersion, Name: "\u3164"}))
+	f.Add(proto.AppendHello(nil, proto.Hello{Version: proto.HelloVersion, Map: true, Name: "Ann"}))
+	f.Add([]byte{proto.HelloVersion, 2, 0})
 	f.Add([]byte{99, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := proto.ParseHello(data)

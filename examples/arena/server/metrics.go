@@ -93,6 +93,7 @@ func gauge(name, help string, value func(*figures) float64) metric {
 
 var metrics = []metric{
 	gauge("players", "Active sessions.", func(f *figures) float64 { return float64(f.Players) }),
+	gauge("loading", "Players of these who watch until they have the map.", func(f *figures) float64 { return float64(f.Loading) }),
 	gauge("events_in_flight", "Events that no client has acknowledged yet.", func(f *figures) float64 { return float64(f.InFlight) }),
 	gauge("rtt_median_seconds", "Smoothed round trip time, median over the players.", func(f *figures) float64 { return f.RTTs.Quantile(0.5).Seconds() }),
 	gauge("rtt_p99_seconds", "Smoothed round trip time, 99th percentile over the players.", func(f *figures) float64 { return f.RTTs.Quantile(0.99).Seconds() }),
@@ -107,8 +108,10 @@ var metrics = []metric{
 	counter("throttled_total", "Datagrams of sessions that sent too many.", func(f *figures) float64 { return float64(f.Throttled.Load()) }),
 	counter("overrun_total", "Datagrams dropped because a shard could not keep up.", func(f *figures) float64 { return float64(f.Overrun.Load()) }),
 	counter("moves_total", "Players who went on from another address.", func(f *figures) float64 { return float64(f.Moves.Load()) }),
-	counter("kicked_total", "Players kicked, as idle or for too many events.", func(f *figures) float64 { return float64(f.Kicked.Load()) }),
+	counter("kicked_total", "Players kicked: idle, without the map, or for too many events.", func(f *figures) float64 { return float64(f.Kicked.Load()) }),
 	counter("events_merged_total", "Events of a room not sent to a player who was slow.", func(f *figures) float64 { return float64(f.Merged.Load()) }),
+
+	counter("maps_total", "Maps that have arrived, and were found right.", func(f *figures) float64 { return float64(f.Maps.Load()) }),
 
 	counter("hellos_total", "Hellos received.", func(f *figures) float64 { return float64(f.gate.Hellos) }),
 	counter("challenges_total", "Challenges sent to clients whose address is not proved.", func(f *figures) float64 { return float64(f.gate.Challenges) }),

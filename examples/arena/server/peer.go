@@ -34,17 +34,20 @@ const (
 // its clock. Events in flight are few, see slow, so it needs no backlog.
 var sessionConfig = ackbits.Config{
 	PollInterval: ticksPerSnapshot * time.Second / game.TickRate,
-	Adaptive:     true, // resend by evidence,
+	Adaptive:     true, // retransmit by evidence,
 	Bundle:       true, // and in the snapshots: both ends are this library
 	EventRate:    eventRate,
 	Outcomes:     true,
-	Accept: func(h ackbits.Header, payload []byte) error {
-		if h.Type != ackbits.TypeInput {
-			return proto.ErrMalformed
-		}
-		_, err := proto.ParseInput(payload)
-		return err
-	},
+	Accept:       acceptInput,
+}
+
+// acceptInput decides on a datagram of a player who plays.
+func acceptInput(h ackbits.Header, payload []byte) error {
+	if h.Type != ackbits.TypeInput {
+		return proto.ErrMalformed
+	}
+	_, err := proto.ParseInput(payload)
+	return err
 }
 
 // peer is a player. The first block is set when it is admitted and never changed,
@@ -53,6 +56,7 @@ var sessionConfig = ackbits.Config{
 type peer struct {
 	token   uint64
 	name    string
+	wants   bool // the map
 	room    *room
 	place   netip.Prefix // of its chat budget
 	network netip.Prefix // of its seat
@@ -65,12 +69,14 @@ type peer struct {
 	path       endpoint.Path
 	probing    netip.Addr // our address that the candidate of path was heard at
 	confirmed  bool       // a datagram of the session opened
-	unanswered int        // datagrams taken in since the latest flush
+	unanswered int        // datagrams received since the latest flush
 	slot       int
 	diary      *ledger.Session // nil without a ledger
 	chat       bucket
 	events     bucket
 	kicked     string // why it was kicked
+	plays      bool   // is in the world; until then it watches
+	loading    loading
 
 	held     game.Buttons
 	activeAt time.Time // when it last pressed something else, or chatted
@@ -91,8 +97,8 @@ type sentSnapshot struct {
 }
 
 // newPeer returns a peer that was admitted. Its session begins in its shard.
-func newPeer(a *endpoint.Admission, name string, room *room, to *route) *peer {
-	p := &peer{token: a.Config.Token, name: name, room: room, config: a.Config, path: a.Path,
+func newPeer(a *endpoint.Admission, h proto.Hello, room *room, to *route) *peer {
+	p := &peer{token: a.Config.Token, name: h.Name, wants: h.Map, room: room, config: a.Config, path: a.Path,
 		place: place(a.Addr.Addr()), network: network(a.Addr.Addr())}
 	p.route.Store(to)
 	return p
@@ -113,12 +119,26 @@ func (p *peer) admits(kind itemKind, from netip.AddrPort, now time.Time) bool {
 // open begins the session.
 func (p *peer) open(clock ackbits.Clock, keepDiary bool) (err error) {
 	p.config.Clock = clock
+	if p.wants {
+		p.config.Accept = p.accept
+	}
 	p.session, err = ackbits.NewSession(p.config)
+	if err == nil && p.wants {
+		err = p.loading.begin(p.session, clock, p.room.level)
+	}
 	p.activeAt, p.heardAt = clock.Now(), clock.Now()
 	if keepDiary {
 		p.diary = &ledger.Session{Token: p.token}
 	}
 	return err
+}
+
+// accept decides on a datagram of a player who wants the map.
+func (p *peer) accept(h ackbits.Header, payload []byte) error {
+	if h.Type == proto.TypeMap {
+		return p.loading.receive(payload)
+	}
+	return acceptInput(h, payload)
 }
 
 // send sends an event. An error has ended the session, which the next tick will
@@ -153,12 +173,16 @@ func (p *peer) noteSnapshot(number uint32, sequence uint16) {
 	p.sent[number%uint32(len(p.sent))] = sentSnapshot{number, sequence, true}
 }
 
-// readOutcomes moves the baseline to the newest snapshot that arrived.
+// readOutcomes moves the baseline to the newest snapshot that arrived, and tells the
+// map's transfer what became of its chunks.
 func (p *peer) readOutcomes() {
 	for {
 		o, ok := p.session.NextOutcome()
 		if !ok {
 			return
+		}
+		if p.loading.files != nil {
+			p.loading.files.Outcome(o)
 		}
 		if !o.Delivered || o.Type != ackbits.TypeSnapshot {
 			continue

@@ -168,7 +168,7 @@ func (s *Server) join(a *endpoint.Admission, from arrival) {
 	if err := errors.Join(err, err2); err != nil {
 		panic(err) // admit has just found both in order
 	}
-	p := newPeer(a, h.Name, room, newRoute(a.Addr, from.at))
+	p := newPeer(a, h, room, newRoute(a.Addr, from.at))
 	s.table.add(p)
 	room.shard.mail.put(item{peer: p, kind: join}, nil)
 }

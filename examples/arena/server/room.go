@@ -20,6 +20,7 @@ type room struct {
 	taken int // peers admitted; under the table's lock
 
 	world *game.World
+	level *level
 	seats [game.MaxPlayers]*peer
 
 	// The latest snapshots, by number, as baselines for later ones. All players
@@ -27,12 +28,13 @@ type room struct {
 	number  uint32
 	history [proto.MaxAge + 1]game.State
 
-	event   []byte // scratch
-	payload []byte
+	event    []byte // scratch
+	payload  []byte
+	datagram [ackbits.MaxDatagramSize]byte
 }
 
-func newRoom(shard *shard, seed uint64) *room {
-	return &room{shard: shard, world: game.New(seed)}
+func newRoom(shard *shard, seed uint64, m *level) *room {
+	return &room{shard: shard, level: m, world: game.New(seed, m.Map)}
 }
 
 // join seats a peer and tells everybody. The table has made sure that there is
@@ -52,7 +54,9 @@ func (r *room) join(p *peer, now time.Time) {
 	}
 	r.tell(p, proto.Event{Kind: proto.Welcome, At: now, Slot: uint8(p.slot)})
 	r.seats[p.slot] = p
-	r.world.Join(p.slot)
+	if !p.wants {
+		r.enter(p) // else when it has the map
+	}
 	r.tellAll(proto.Event{Kind: proto.Joined, At: now, Slot: uint8(p.slot), Text: p.name})
 }
 
@@ -73,12 +77,13 @@ func (r *room) kick(p *peer, now time.Time, reason string) {
 		return
 	}
 	p.kicked = reason
+	p.loading = loading{}
 	r.shard.server.counters.Kicked.Add(1)
 	r.tell(p, proto.Event{Kind: proto.Closing, At: now, Text: reason})
 	p.session.Shutdown(kickPatience)
 }
 
-// receive takes in what a datagram of a peer brought.
+// receive processes what a datagram of a peer brought.
 func (r *room) receive(p *peer, in ackbits.Incoming, now time.Time) {
 	p.heardAt = now
 	if in.Latest { // an older input than the one that counts changes nothing

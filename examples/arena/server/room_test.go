@@ -15,6 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// ground is the map of these tests.
+var ground = newLevel(1)
+
 // stage is a room without sockets and the client's end of one of its players.
 type stage struct {
 	room   *room
@@ -27,7 +30,7 @@ type stage struct {
 func newStage(t require.TestingT) *stage {
 	s := &stage{}
 	s.clock.Set(time.Unix(1_700_000_000, 0))
-	s.room = newRoom(&shard{server: &Server{budgets: newBudgets(0)}}, 1)
+	s.room = newRoom(&shard{server: &Server{budgets: newBudgets(0)}}, 1, ground)
 	s.player = s.join(t, "watcher")
 	var err error
 	s.client, err = ackbits.NewSession(ackbits.Config{Clock: &s.clock, Ordered: true})
@@ -175,7 +178,7 @@ func TestSentCountsWhatWasSent(t *testing.T) {
 // After a pause of the process no session is asked whether it has timed out until
 // the reader has emptied the socket, or a second has passed.
 func TestPause(t *testing.T) {
-	s := &Server{began: time.Unix(1_700_000_000, 0)}
+	s := &Server{began: time.Unix(1_700_000_000, 0), clock: system{}}
 	sh := &shard{server: s, mail: newMailbox(), spare: new(batch), out: &outbox{}}
 	at := func(d time.Duration) time.Time { return s.began.Add(d) }
 	require.True(t, sh.awake(at(0)))
@@ -187,7 +190,7 @@ func TestPause(t *testing.T) {
 	require.True(t, sh.awake(at(10*time.Second+33*time.Millisecond)))
 
 	idle := &peer{activeAt: at(10 * time.Second)}
-	sh.rooms = []*room{newRoom(sh, 1)}
+	sh.rooms = []*room{newRoom(sh, 1, ground)}
 	sh.rooms[0].seats[3] = idle
 	require.False(t, sh.awake(at(20*time.Second)))
 	require.WithinDuration(t, at(20*time.Second), idle.activeAt, 50*time.Millisecond, "nobody was idle while we slept")

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ackbits/ackbits"
 	"github.com/ackbits/ackbits/endpoint"
 	"github.com/ackbits/ackbits/examples/arena/game"
 	"github.com/ackbits/ackbits/examples/arena/ledger"
@@ -29,7 +30,7 @@ type Config struct {
 	Shards int              // goroutines that run rooms
 	Limits
 	Idle   time.Duration                         // players who press nothing for so long go, six times sooner in a crowded server; 0: never
-	Seed   uint64                                // of the worlds
+	Seed   uint64                                // of the map and of the worlds
 	Ledger *ledger.Book                          // nil: none is kept
 	Log    *slog.Logger                          // nil: slog.Default
 	AEAD   func(key []byte) (cipher.AEAD, error) // of sessions; nil: AES-256-GCM
@@ -59,6 +60,7 @@ func (cfg *Config) check() error {
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
+	clock    ackbits.Clock
 	socket   *socket
 	door     door
 	table    table
@@ -75,20 +77,44 @@ func Listen(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	socket, err := open(cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(cfg, socket, system{})
+	if err != nil {
+		return nil, errors.Join(err, socket.conn.Close())
+	}
+	if err := socket.shrunk; err != nil {
+		s.log.Warn("small socket buffers", "err", err)
+	}
+	return s, nil
+}
+
+// system is the clock of the machine.
+type system struct{}
+
+func (system) Now() time.Time { return time.Now() }
+
+// newServer makes a server that has a socket, and its rooms.
+func newServer(cfg Config, socket *socket, clock ackbits.Clock) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
 	s := &Server{
 		cfg:     cfg,
 		log:     cfg.Log,
+		clock:   clock,
+		socket:  socket,
 		table:   newTable(cfg.Limits),
 		budgets: newBudgets(cfg.Chat),
-		began:   time.Now(),
+		began:   clock.Now(),
 		failed:  make(chan error, 1),
 	}
 	var err error
 	s.door.gate, err = endpoint.NewGate(endpoint.ServerConfig{
 		Key:           cfg.Key,
+		Clock:         clock,
 		Session:       sessionConfig,
 		Admit:         s.admit,
 		MaxPeers:      cfg.seats(),
@@ -98,18 +124,13 @@ func Listen(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.socket, err = open(cfg.Listen); err != nil {
-		return nil, err
-	}
-	if err := s.socket.shrunk; err != nil {
-		s.log.Warn("small socket buffers", "err", err)
-	}
+	level := newLevel(cfg.Seed)
 	for range cfg.Shards {
 		s.shards = append(s.shards, newShard(s))
 	}
 	for i := range cfg.Rooms {
 		sh := s.shards[i%cfg.Shards]
-		r := newRoom(sh, cfg.Seed+uint64(i))
+		r := newRoom(sh, cfg.Seed+uint64(i), level)
 		sh.rooms = append(sh.rooms, r)
 		s.table.rooms = append(s.table.rooms, r)
 	}

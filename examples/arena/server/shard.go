@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// When the server leaves, events on the way to and from players get this long.
-	farewellMin = 300 * time.Millisecond // for theirs, of which we do not know
-	farewellMax = 2 * time.Second        // for ours
+	// When the server leaves, it waits for events in flight: so long at least for
+	// those of players, of which we do not know, and so long at most for ours.
+	drainMin = 300 * time.Millisecond
+	drainMax = 2 * time.Second
 
 	// kickPatience is how long a kicked player may take to acknowledge the reason.
 	kickPatience = time.Second
 
-	// ackAfter is how many datagrams of a peer may be taken in until their
+	// ackAfter is how many datagrams of a peer may be received until their
 	// acknowledgement goes out: a header names 33. A client at 60 inputs a second
 	// sends three between two snapshots; after a pause they come all at once.
 	ackAfter = 32
@@ -51,13 +52,14 @@ type shard struct {
 	ticked time.Time     // when the latest tick was
 	woke   time.Time     // from a pause, while what the kernel holds was not read; else zero
 	ending bool          // nothing new is said any more
+	loads  bool          // the map is on its way to somebody
 	totals ackbits.Stats // of the sessions that have ended
 	sum    atomic.Pointer[Sum]
 }
 
 func newShard(s *Server) *shard {
 	sh := &shard{server: s, mail: newMailbox(), spare: new(batch), out: newOutbox(s.socket, &s.counters)}
-	sh.clock.Set(time.Now())
+	sh.clock.Set(s.clock.Now())
 	sh.sum.Store(new(Sum))
 	return sh
 }
@@ -66,8 +68,17 @@ func newShard(s *Server) *shard {
 func (sh *shard) run(stop <-chan struct{}) {
 	ticker := time.NewTicker(time.Second / game.TickRate)
 	defer ticker.Stop()
+	pace := time.NewTicker(mapPace)
+	defer pace.Stop()
 	var deadline time.Time
-	for {
+	for paced := true; ; {
+		if paced != sh.loads { // nobody wakes for maps while nobody loads one
+			if paced = sh.loads; paced {
+				pace.Reset(mapPace)
+			} else {
+				pace.Stop()
+			}
+		}
 		select {
 		case <-sh.mail.wake:
 			sh.receive()
@@ -83,15 +94,20 @@ func (sh *shard) run(stop <-chan struct{}) {
 				sh.close()
 				return
 			}
+		case <-pace.C:
+			if sh.woke.IsZero() {
+				sh.clock.Set(time.Now())
+				sh.feed()
+			}
 		case <-stop:
 			stop = nil
-			deadline = time.Now().Add(farewellMax)
-			sh.announce(deadline.Add(-farewellMax))
+			deadline = time.Now().Add(drainMax)
+			sh.announce(deadline.Add(-drainMax))
 		}
 	}
 }
 
-// awake takes in what waits, so that no session is found silent whose datagrams
+// awake receives what waits, so that no session is found silent whose datagrams
 // are here already, and reports whether that is all.
 func (sh *shard) awake(now time.Time) bool {
 	if slept := now.Sub(sh.ticked); !sh.ticked.IsZero() && slept > pause {
@@ -106,12 +122,14 @@ func (sh *shard) awake(now time.Time) bool {
 	return sh.woke.IsZero()
 }
 
-// forgive leaves a pause of ours out of the time that players were idle.
+// forgive leaves a pause of ours out of the time that players were idle, or waited for
+// the map.
 func (sh *shard) forgive(pause time.Duration) {
 	for _, r := range sh.rooms {
 		for _, p := range r.seats {
 			if p != nil {
 				p.activeAt = p.activeAt.Add(pause)
+				p.loading.since = p.loading.since.Add(pause)
 			}
 		}
 	}
@@ -122,7 +140,7 @@ func (sh *shard) forgive(pause time.Duration) {
 // would overrun the ack window.
 func (sh *shard) receive() {
 	b := sh.mail.take(sh.spare)
-	sh.clock.Set(time.Now())
+	sh.clock.Set(sh.server.clock.Now())
 	now := sh.clock.Now()
 	bytes := b.bytes
 	for i := range b.items {
@@ -170,7 +188,7 @@ func (sh *shard) take(p *peer, it *item, datagram []byte, now time.Time) {
 	}
 }
 
-// move takes in the reply to a probe: from here on the peer's datagrams go where
+// move processes the reply to a probe: from here on the peer's datagrams go where
 // it has shown to be.
 func (sh *shard) move(p *peer, it *item, datagram []byte) {
 	if !p.path.Answer(it.from, datagram) {
@@ -187,6 +205,7 @@ func (sh *shard) join(p *peer, now time.Time) {
 		panic(err) // the configuration is ours
 	}
 	sh.peers++
+	sh.loads = sh.loads || p.wants
 	p.room.join(p, now)
 	sh.server.log.Debug("joined", "name", p.name, "addr", p.path.Addr(), "slot", p.slot)
 }
@@ -305,7 +324,7 @@ func (sh *shard) saidAll(now, deadline time.Time) bool {
 	if now.After(deadline) {
 		return true
 	}
-	if now.Before(deadline.Add(farewellMin - farewellMax)) {
+	if now.Before(deadline.Add(drainMin - drainMax)) {
 		return false
 	}
 	for _, r := range sh.rooms {
@@ -318,21 +337,30 @@ func (sh *shard) saidAll(now, deadline time.Time) bool {
 	return true
 }
 
-// close ends all sessions: three Disconnects each.
+// close ends all sessions: three Disconnects each. They leave before the sessions are
+// forgotten, or the reader's Reset could overtake them.
 func (sh *shard) close() {
+	sh.everybody(func(p *peer) {
+		p.session.Close()
+		sh.flush(p)
+	})
+	sh.out.flush()
+	sh.everybody(func(p *peer) {
+		p.room.seats[p.slot] = nil
+		sh.settle(p)
+	})
+	sh.publish()
+}
+
+// everybody calls a function for each player of the shard.
+func (sh *shard) everybody(do func(p *peer)) {
 	for _, r := range sh.rooms {
-		for slot, p := range r.seats {
-			if p == nil {
-				continue
+		for _, p := range r.seats {
+			if p != nil {
+				do(p)
 			}
-			p.session.Close()
-			sh.flush(p)
-			r.seats[slot] = nil
-			sh.settle(p)
 		}
 	}
-	sh.out.flush()
-	sh.publish()
 }
 
 // measure counts a tick.

@@ -217,7 +217,8 @@ type Counters struct {
 	Overrun   atomic.Uint64 // for which a shard had no room
 	Moves     atomic.Uint64 // peers that proved another address
 	Ended     atomic.Uint64 // sessions that have ended
-	Kicked    atomic.Uint64 // of these: kicked, as idle or for too many events
+	Kicked    atomic.Uint64 // of these: kicked, idle, without the map, or for too many events
+	Maps      atomic.Uint64 // that have arrived, and were found right
 	Merged    atomic.Uint64 // events not sent to a peer that was slow
 
 	Ticks     atomic.Uint64

@@ -9,6 +9,7 @@ import (
 // and RTTVar of Sessions are not used: see RTTs.
 type Sum struct {
 	Players  int
+	Loading  int // of these: watch until they have the map
 	InFlight int
 	Sessions ackbits.Stats
 	RTTs     latency.Histogram // one value for each player
@@ -20,6 +21,7 @@ func (s *Server) Sum() Sum {
 	for _, sh := range s.shards {
 		sum := sh.sum.Load()
 		all.Players += sum.Players
+		all.Loading += sum.Loading
 		all.InFlight += sum.InFlight
 		all.Sessions.Add(sum.Sessions)
 		all.RTTs.Merge(&sum.RTTs)
@@ -37,6 +39,9 @@ func (sh *shard) publish() {
 			}
 			stats := p.session.Stats()
 			sum.Sessions.Add(stats)
+			if !p.plays {
+				sum.Loading++
+			}
 			sum.InFlight += p.session.InFlight()
 			if stats.RTT > 0 {
 				sum.RTTs.Add(stats.RTT)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/bubbles/v2/progress"
 	tea "charm.land/bubbletea/v2"
 	"github.com/ackbits/ackbits/examples/arena/client"
 	"github.com/ackbits/ackbits/examples/arena/game"
@@ -13,7 +14,7 @@ import (
 
 // Player is a client with its socket. It is over until Rejoin.
 type Player interface {
-	// Poll takes in what has arrived, and sends the buttons and what is due.
+	// Poll receives what has arrived, and sends the buttons and what is due.
 	Poll(held game.Buttons)
 	Say(text string) (ok bool)
 	Leave()
@@ -23,6 +24,7 @@ type Player interface {
 	Silence() time.Duration // since the server was last heard
 	Refused() bool          // the server's machine says that nobody listens there
 	View() *client.View
+	Level() *client.Level // the map, as far as it has arrived
 	Network() client.Network
 }
 
@@ -58,6 +60,7 @@ type Model struct {
 	held     game.Buttons
 	until    [8]time.Time // by bit of Buttons: when it is let go by itself
 
+	bar     progress.Model // of the map
 	typing  bool
 	line    []rune
 	leaving time.Time // when we asked to leave
@@ -67,7 +70,8 @@ type Model struct {
 
 // New returns a model that plays at a server, of which the name is shown.
 func New(player Player, server string) *Model {
-	return &Model{player: player, server: server, width: 80, height: 24}
+	return &Model{player: player, server: server, width: 80, height: 24,
+		bar: progress.New(progress.WithWidth(barCells), progress.WithColors(mine))}
 }
 
 type tickMsg time.Time

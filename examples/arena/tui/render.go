@@ -16,16 +16,30 @@ import (
 const (
 	sidebar  = 26 // columns of the scores, and what is left and right of them
 	logLines = 5
-	columns  = game.Width / game.Cell
-	rows     = game.Height / game.Cell
+	barCells = 24
 )
+
+// What a tile looks like. Nothing is drawn of what has not arrived.
+var tiles = [...]rune{
+	game.Unknown: ' ',
+	game.Ground:  ' ',
+	game.Grass:   '"',
+	game.Sand:    '.',
+	game.Water:   '~',
+	game.Tree:    '♣',
+	game.Wall:    '█',
+}
 
 // The colours of what a cell of the arena can show.
 var paint = map[rune]color.Color{
-	'█': lipgloss.Color("#4a5568"),
-	'·': lipgloss.Color("#2d3748"),
+	'█': lipgloss.Color("#718096"),
+	'·': lipgloss.Color("#4a5568"),
+	'"': lipgloss.Color("#46664d"),
+	'.': lipgloss.Color("#8a7a4a"),
+	'~': lipgloss.Color("#4a7fb5"),
+	'♣': lipgloss.Color("#4f8a5b"),
 	'•': lipgloss.Color("#f6e05e"),
-	'x': lipgloss.Color("#718096"),
+	'x': lipgloss.Color("#a0aec0"),
 }
 
 var (
@@ -44,9 +58,9 @@ var arrows = [8]rune{'▶', '◢', '▼', '◣', '◀', '◤', '▲', '◥'}
 // render draws everything, as wide and high as the terminal is.
 func (m *Model) render() string {
 	view := m.player.View()
-	width := min(max(m.width-sidebar-2, 10), columns)
-	height := min(max(m.height-logLines-5, 5), rows)
-	arena := frame.Render(drawArena(view, width, height))
+	width := min(max(m.width-sidebar-2, 10), game.Columns)
+	height := min(max(m.height-logLines-5, 5), game.Rows)
+	arena := frame.Render(drawArena(view, m.player.Level(), width, height))
 	top := lipgloss.JoinHorizontal(lipgloss.Top, arena, drawScores(view, height))
 	return strings.Join([]string{
 		title.Render("arena") + faint.Render("  move: arrows or wasd · fire: space · chat: enter · leave: q"),
@@ -77,12 +91,26 @@ func (m *Model) status(view *client.View) string {
 		return alarm.Render("no answer for " + seconds(m.player.Silence()))
 	case m.typing:
 		return "say: " + string(m.line) + "▏"
+	case seated && m.player.Level().Map() == nil:
+		return m.loading()
+	case seated && !view.State[slot].Present:
+		return faint.Render("the map is here; you are about to begin")
 	case seated && !view.State[slot].Alive:
 		return strong.Render("you were shot; back in a moment")
 	case seated:
 		return strong.Render(fmt.Sprintf("%s  %s", view.Names[slot], strings.Repeat("♥", int(view.State[slot].HP))))
 	}
 	return ""
+}
+
+// loading is the status of a player who watches until the map is there.
+func (m *Model) loading() string {
+	done, size := m.player.Level().Progress()
+	if size == 0 {
+		return faint.Render("waiting for the map")
+	}
+	text := m.bar.ViewAs(float64(done)/float64(size)) + faint.Render(fmt.Sprintf("  the map: %d of %d KiB · you watch until it is here", done>>10, size>>10))
+	return lipgloss.NewStyle().MaxWidth(max(m.width, 1)).Render(text)
 }
 
 // joining is the status of a player who is not let in yet.
@@ -102,31 +130,46 @@ func (m *Model) joining() string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// drawArena draws the part of the arena around the player.
-func drawArena(view *client.View, width, height int) string {
-	me, seated := view.Me()
-	left, top := 0, 0
-	if seated {
-		left = clamp(int(view.State[me].X)/game.Cell-width/2, columns-width)
-		top = clamp(int(view.State[me].Y)/game.Cell-height/2, rows-height)
+// camera returns the tile in the middle of the screen: that of the player or, while it
+// watches, of the best who lives.
+func camera(view *client.View) (column, row int) {
+	at := game.Body{X: game.Width / 2, Y: game.Height / 2}
+	if me, seated := view.Me(); seated && view.State[me].Present && view.Self.X|view.Self.Y != 0 {
+		at = view.Self
+	} else {
+		best := -1
+		for slot := range view.State {
+			if view.State[slot].Alive && (best < 0 || view.Scores[slot] > view.Scores[best]) {
+				best, at = slot, view.State[slot]
+			}
+		}
 	}
+	return int(at.X) / game.Cell, int(at.Y) / game.Cell
+}
+
+// drawArena draws the part of the arena around the player, of a map that is arriving
+// what there is of it.
+func drawArena(view *client.View, level *client.Level, width, height int) string {
+	me, seated := view.Me()
+	column, row := camera(view)
+	left, top := clamp(column-width/2, game.Columns-width), clamp(row-height/2, game.Rows-height)
 	cells := slices.Repeat([]rune{' '}, width*height)
 	put := func(x, y int, c rune) {
 		if x, y = x-left, y-top; x >= 0 && y >= 0 && x < width && y < height {
 			cells[y*width+x] = c
 		}
 	}
-	for y := range rows {
-		for x := range columns {
+	ground := level.Arriving()
+	for y := top; y < top+height; y++ {
+		for x := left; x < left+width; x++ {
 			if x%8 == 4 && y%4 == 2 {
 				put(x, y, '·') // so that one sees oneself move
 			}
-		}
-	}
-	for _, wall := range game.Walls {
-		for y := wall.MinY; y < wall.MaxY; y += game.Cell {
-			for x := wall.MinX; x < wall.MaxX; x += game.Cell {
-				put(int(x)/game.Cell, int(y)/game.Cell, '█')
+			if ground == nil {
+				continue
+			}
+			if tile := tiles[ground.At(x, y)]; tile != ' ' {
+				put(x, y, tile)
 			}
 		}
 	}
@@ -137,7 +180,7 @@ func drawArena(view *client.View, width, height int) string {
 	}
 	for i := range view.State {
 		p := &view.State[i]
-		if p.Alive {
+		if p.Alive && !(seated && i == me) {
 			put(int(p.X)/game.Cell, int(p.Y)/game.Cell, arrows[p.Facing&7])
 		}
 		if p.Shot {
@@ -146,8 +189,8 @@ func drawArena(view *client.View, width, height int) string {
 	}
 	ours := -1
 	if seated && view.State[me].Alive {
-		x, y := int(view.State[me].X)/game.Cell, int(view.State[me].Y)/game.Cell
-		put(x, y, arrows[view.State[me].Facing&7])
+		x, y := int(view.Self.X)/game.Cell, int(view.Self.Y)/game.Cell
+		put(x, y, arrows[view.Self.Facing&7])
 		ours = (y-top)*width + x - left
 	}
 	return colour(cells, width, ours)

@@ -19,6 +19,7 @@ import (
 
 // fake is a player without a network.
 type fake struct {
+	level   *client.Level
 	view    client.View
 	network client.Network
 	over    error
@@ -38,6 +39,7 @@ func (f *fake) Silence() time.Duration  { return f.silence }
 func (f *fake) Refused() bool           { return f.refused }
 func (f *fake) Playing() bool           { return f.over == nil && !f.joining }
 func (f *fake) Over() error             { return f.over }
+func (f *fake) Level() *client.Level    { return f.level }
 func (f *fake) View() *client.View      { return &f.view }
 func (f *fake) Network() client.Network { return f.network }
 
@@ -49,7 +51,7 @@ type table struct {
 }
 
 func newTable(t *testing.T) *table {
-	f := &fake{}
+	f := &fake{level: new(client.Level)}
 	f.view.State = new(game.State)
 	return &table{T: t, fake: f, model: tui.New(f, "example.net:7777")}
 }
@@ -127,8 +129,9 @@ func TestChat(t *testing.T) {
 func TestScreen(t *testing.T) {
 	server := newPair(t)
 	server.tell()
+	server.load(game.MapSize)
 	table := newTable(t)
-	table.fake.view = *server.client.View()
+	table.fake.view, table.fake.level = *server.client.View(), &server.level
 	table.fake.network.RTT = 63 * time.Millisecond
 	table.fake.network.Delivered, table.fake.network.Lost = 95, 5
 	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 200, Height: 60}, {Width: 20, Height: 8}, {Width: 1, Height: 1}} {
@@ -146,7 +149,9 @@ func TestScreen(t *testing.T) {
 	screen := table.screen()
 	require.Contains(t, screen, "▲", "the other one")
 	require.Contains(t, screen, "•", "a shot")
-	require.Contains(t, screen, "█", "a wall")
+	for _, tile := range []string{"█", "♣", "~", ".", `"`} {
+		require.Contains(t, screen, tile, "what stands on the map")
+	}
 	require.Regexp(t, `Bob +7`, screen)
 	require.Less(t, strings.Index(screen, "Bob "), strings.Index(screen, "Ann  "), "the best first")
 	require.Contains(t, screen, "<Bob> hello")
@@ -162,6 +167,8 @@ func TestSmallTerminal(t *testing.T) {
 	table := newTable(t)
 	server := newPair(t)
 	server.tell()
+	server.load(game.MapSize)
+	table.fake.level = &server.level
 	view := &table.fake.view
 	*view = *server.client.View() // we are Ann, in slot 4
 	for slot := range view.Names {
@@ -190,6 +197,42 @@ func TestSmallTerminal(t *testing.T) {
 		}
 	}
 	require.Len(t, ends, 1, "all scores end in the same column")
+}
+
+// While the map arrives the player sees how far it is and who plays, and the map grows;
+// then it says that it is about to begin.
+func TestLoading(t *testing.T) {
+	table := newTable(t)
+	server := newPair(t)
+	server.tell()
+	server.watch()
+	table.fake.level = &server.level
+	look := func() string {
+		table.fake.view = *server.client.View()
+		return table.screen()
+	}
+	for _, width := range []int{200, 80} {
+		table.send(tea.WindowSizeMsg{Width: width, Height: 60})
+		for line := range strings.SplitSeq(look(), "\n") {
+			require.LessOrEqual(t, lipgloss.Width(line), width)
+		}
+	}
+	table.send(tea.WindowSizeMsg{Width: 200, Height: 60})
+	require.Contains(t, look(), "waiting for the map")
+	require.Contains(t, look(), "▲", "the other one")
+	server.load(game.MapSize / 4)
+	quarter := look()
+	require.Regexp(t, `2\d% +the map: 3\d of 128 KiB · you watch until it is here`, quarter)
+	table.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	for line := range strings.SplitSeq(look(), "\n") {
+		require.LessOrEqual(t, lipgloss.Width(line), 80, "%q", line)
+	}
+	table.send(tea.WindowSizeMsg{Width: 200, Height: 60})
+	server.load(game.MapSize * 9 / 10)
+	most := look()
+	require.Greater(t, strings.Count(most, "~"), strings.Count(quarter, "~"))
+	server.load(game.MapSize)
+	require.Contains(t, look(), "you are about to begin")
 }
 
 // A person is never left without a word: not while joining, not while the server

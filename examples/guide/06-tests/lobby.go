@@ -29,7 +29,7 @@ func (l *Lobby) Ready(start time.Time) {
 	l.session.Send(binary.LittleEndian.AppendUint64(nil, uint64(start.UnixNano())))
 }
 
-// Receive takes in what the other player says. Both start at the later of the two times.
+// Receive handles what the other player says. Both start at the later of the two times.
 func (l *Lobby) Receive(in ackbits.Incoming) {
 	for _, event := range in.Events {
 		if len(event.Data) != 8 {

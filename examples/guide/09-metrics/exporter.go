@@ -63,7 +63,7 @@ var metrics = []metric{
 	counter("bytes_sent_total", "Bytes of datagrams.", func(e *exporter) uint64 { return e.total.BytesSent }),
 	counter("events_sent_total", "Events, first copies.", func(e *exporter) uint64 { return e.total.EventsSent }),
 	counter("events_resent_total", "Further copies of events.", func(e *exporter) uint64 { return e.total.EventsResent }),
-	counter("acks_outrun_total", "Datagrams too old for an acknowledgement: flush more often.", func(e *exporter) uint64 { return e.total.AcksOutrun }),
+	counter("acks_outrun_total", "Datagrams received and never acknowledged: flush more often.", func(e *exporter) uint64 { return e.total.AcksOutrun }),
 	counter("forged_total", "Datagrams of sessions that did not open.", func(e *exporter) uint64 { return e.total.Forged }),
 	counter("joins_total", "Clients admitted.", func(e *exporter) uint64 { return e.door.Joins }),
 	counter("foreign_total", "Datagrams of strangers.", func(e *exporter) uint64 { return e.door.Foreign }),

@@ -144,7 +144,7 @@ func report(out io.Writer, v map[string]float64) {
 	fmt.Fprintln(out, v["game_players"], "players,", v["game_joins_total"], "have joined")
 	fmt.Fprintf(out, "%.0f %% of the datagrams lost\n", 100*lost/(lost+delivered))
 	fmt.Fprintf(out, "%.1f copies of an event\n", 1+v["game_events_resent_total"]/v["game_events_sent_total"])
-	fmt.Fprintf(out, "%v acknowledgements outrun\n", v["game_acks_outrun_total"])
+	fmt.Fprintf(out, "%v received, never acknowledged\n", v["game_acks_outrun_total"])
 }
 
 // README: end guide-report

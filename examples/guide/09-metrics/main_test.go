@@ -15,7 +15,7 @@ func Example() {
 	// 19 players, 20 have joined
 	// 5 % of the datagrams lost
 	// 1.1 copies of an event
-	// 0 acknowledgements outrun
+	// 0 received, never acknowledged
 }
 
 // A counter never falls, though sessions end while it is read.

@@ -96,7 +96,7 @@ type limit struct {
 
 const maxEvents = 20 // a second; who types or shoots faster is a program
 
-// take takes in what a peer did, and throws it out if that was too much.
+// take handles what a peer did, and throws it out if that was too much.
 func (l *limit) take(incoming endpoint.Incoming, now time.Time) {
 	if now.Sub(l.since) >= time.Second {
 		*l = limit{since: now}

@@ -19,12 +19,12 @@ type Peer struct {
 	buf []byte
 }
 
-// NewPeer returns a peer that calls on for every datagram it takes in.
+// NewPeer returns a peer that calls on for every datagram it receives.
 func NewPeer(cfg ackbits.Config, on func(ackbits.Incoming)) *Peer {
 	return &Peer{must(ackbits.NewSession(cfg)), on, make([]byte, ackbits.MaxDatagramSize)}
 }
 
-// Receive takes in a datagram that has arrived.
+// Receive handles a datagram that has arrived.
 func (p *Peer) Receive(datagram []byte) {
 	if in, err := p.Session.Receive(datagram); err == nil {
 		p.on(in)
@@ -52,7 +52,7 @@ func NewClient(cfg endpoint.ClientConfig, seed uint64, on func(ackbits.Incoming)
 	return &Client{must(endpoint.NewClient(cfg)), on, make([]byte, ackbits.MaxDatagramSize)}
 }
 
-// Receive takes in a datagram that has arrived.
+// Receive handles a datagram that has arrived.
 func (c *Client) Receive(datagram []byte) {
 	if in, err := c.Client.Receive(datagram); err == nil {
 		c.on(in)
@@ -82,7 +82,7 @@ func NewServer(cfg endpoint.ServerConfig, on func(endpoint.Incoming), news func(
 	return &Server{must(endpoint.NewServer(cfg)), on, news, make([]byte, ackbits.MaxDatagramSize)}
 }
 
-// Receive takes in a datagram that has arrived.
+// Receive handles a datagram that has arrived.
 func (s *Server) Receive(from netip.AddrPort, datagram []byte) {
 	in, err := s.Server.Receive(from, datagram)
 	s.tell()

@@ -263,7 +263,7 @@ func TestClickOnADatagramShowsItsBytes(t *testing.T) {
 		for _, field := range []string{"format", "type", "token", "sequence", "ack_bits", "Acknowledges"} {
 			require.Contains(t, text, field)
 		}
-		require.Greater(t, eval[float64](t, tab, `state.lit.size`), 10.0, "what it names lights up")
+		require.Greater(t, eval[float64](t, tab, `state.lit.size`), 10.0, "what it acknowledges lights up")
 		if strings.Contains(fragment, "sealed") {
 			require.Contains(t, text, "What everybody on the way sees")
 			require.Greater(t, eval[float64](t, tab, `document.querySelectorAll(".hex .secret").length`), 15.0)
@@ -288,7 +288,7 @@ func TestWalkFromTheInspector(t *testing.T) {
 // With Ordered an event that is there may wait for those before it.
 func TestOrderedWaits(t *testing.T) {
 	tab := open(t, look{width: 1400, height: 900, still: true}, "#loss=30&ordered=1&cevents=60&t=3")
-	waits := `json(ackbits.status(0)).Events.some(e => e.First >= 0 && e.Handed !== e.First)`
+	waits := `json(ackbits.status(0)).Events.some(e => e.First >= 0 && e.Delivered !== e.First)`
 	eval[any](t, tab, `(() => { for (let t = 3000; t < 9000 && !(`+waits+`); t += 5) advance(t); refresh(true); })()`)
 	require.True(t, eval[bool](t, tab, waits))
 	require.Positive(t, eval[float64](t, tab, `document.querySelectorAll('.event-row circle[stroke="var(--good)"]').length`))
@@ -348,8 +348,8 @@ func TestKeyboardAlone(t *testing.T) {
 	require.Empty(t, missed)
 	require.Greater(t, eval[float64](t, tab, `passed.size`), 70.0)
 	require.Empty(t, eval[[]string](t, tab, `dim`), "focus can be seen")
-	unnamed := eval[[]string](t, tab, `[...document.querySelectorAll("button, input")].filter(n => n.checkVisibility({ visibilityProperty: true }) && !(n.textContent.trim() || n.getAttribute("aria-label") || n.labels?.length || n.title)).map(n => n.outerHTML)`)
-	require.Empty(t, unnamed)
+	nameless := eval[[]string](t, tab, `[...document.querySelectorAll("button, input")].filter(n => n.checkVisibility({ visibilityProperty: true }) && !(n.textContent.trim() || n.getAttribute("aria-label") || n.labels?.length || n.title)).map(n => n.outerHTML)`)
+	require.Empty(t, nameless)
 }
 
 func TestScenes(t *testing.T) {

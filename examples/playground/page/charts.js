@@ -3,7 +3,7 @@
 // took. A library for charts would be larger than all scripts of this page.
 
 const MINUTE = 60_000;
-const COLUMNS = ["at", "sentC", "sentS", "lostC", "lostS", "bytesC", "bytesS", "events", "handed", "copies", "p50", "p99", "rttC", "rttS"];
+const COLUMNS = ["at", "sentC", "sentS", "lostC", "lostS", "bytesC", "bytesS", "events", "delivered", "copies", "p50", "p99", "rttC", "rttS", "minC", "minS", "queueC", "queueS"];
 
 // samples holds the samples of each run: an object for each.
 const samples = [[], []];
@@ -28,7 +28,8 @@ const CHARTS = [
 	{ title: "Bytes a second", unit: "B/s", lines: [["client", "input", (a, b) => per(a, b, "bytesC")], ["server", "snapshot", (a, b) => per(a, b, "bytesS")]] },
 	{ title: "Copies of each event", unit: "", lines: [["copies", "event", (a, b) => share(b.copies - a.copies, b.events - a.events)]], from: 0 },
 	{ title: "Lost", unit: "%", lines: [["client's", "input", (a, b) => share(100 * (b.lostC - a.lostC), b.sentC - a.sentC)], ["server's", "snapshot", (a, b) => share(100 * (b.lostS - a.lostS), b.sentS - a.sentS)]], from: 0 },
-	{ title: "Smoothed round trip", unit: "ms", lines: [["client", "input", (a, b) => b.rttC || null], ["server", "snapshot", (a, b) => b.rttS || null]] },
+	{ title: "Round trip (dotted: the shortest)", unit: "ms", lines: [["client", "input", (a, b) => b.rttC || null], ["server", "snapshot", (a, b) => b.rttS || null], ["client's shortest", "input", (a, b) => b.minC || null, true], ["server's shortest", "snapshot", (a, b) => b.minS || null, true]] },
+	{ title: "Queue on the way", unit: "ms", lines: [["client's", "input", (a, b) => b.minC ? b.queueC : null], ["server's", "snapshot", (a, b) => b.minS ? b.queueS : null]] },
 ];
 
 function buildCharts() {
@@ -53,14 +54,14 @@ function series(chart) {
 	const all = [], end = state.now, start = Math.max(0, end - MINUTE);
 	for (let run = 0; run < state.runs; run++) {
 		const list = samples[run];
-		for (const [name, color, value] of chart.lines) {
+		for (const [name, color, value, dotted] of chart.lines) {
 			const points = [];
 			for (let i = 1; i < list.length; i++) {
 				if (list[i].at < start) continue;
 				const y = value(list[i - 1], list[i]);
 				points.push([list[i].at, y]);
 			}
-			all.push({ name, color, points, second: run === 1 });
+			all.push({ name, color, points, dotted, second: run === 1 });
 		}
 	}
 	return all;
@@ -77,7 +78,7 @@ function drawLines(chart) {
 	g.textAlign = "right"; g.fillText((end / 1000).toFixed(0) + " s", w - 2, h - 3);
 	for (const s of all) {
 		g.strokeStyle = colors[s.color]; g.lineWidth = 1.6; g.lineJoin = "round"; g.globalAlpha = s.second ? 0.75 : 1;
-		g.setLineDash(s.second ? [4, 3] : []);
+		g.setLineDash(s.dotted ? [1.6, 3] : s.second ? [4, 3] : []);
 		g.beginPath();
 		let pen = false;
 		for (const [t, y] of s.points) {
@@ -95,7 +96,7 @@ function drawLines(chart) {
 // the chart into its label.
 function summary(chart, all) {
 	const last = all.map(s => { const p = s.points.filter(([, y]) => y !== null).at(-1); return [s, p ? amount(p[1]) : "–"]; });
-	chart.value.replaceChildren(...last.flatMap(([s, value], i) => [
+	chart.value.replaceChildren(...last.filter(([s]) => !s.dotted).flatMap(([s, value], i) => [
 		i ? document.createTextNode(" · ") : "", el("b", { style: `color: var(--${s.color})` }, (state.runs > 1 ? (s.second ? "2: " : "1: ") : "") + s.name), " " + value]), chart.unit ? " " + chart.unit : "");
 	chart.canvas.setAttribute("aria-label", `${chart.title}, over the last minute. Now ${last.map(([s, v]) => `${s.name}${s.second ? " of run 2" : ""} ${v}`).join(", ")} ${chart.unit}`);
 }

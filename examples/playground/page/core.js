@@ -44,7 +44,7 @@ const state = {
 	onStop: null,
 	selected: null,   // {run, kind: "flight"|"event", id} or {…, side, number}
 	detail: null,     // what the library says of it
-	lit: new Set(),   // flights that the selection names
+	lit: new Set(),   // flights that the selection acknowledges
 	status: [],       // by run
 	version: 0,       // grows when a run begins anew
 };

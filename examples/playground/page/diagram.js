@@ -89,12 +89,12 @@ class Diagram {
 		const d = state.detail;
 		if (!d || state.selected.kind !== "flight") return;
 		const end = state.now - state.back;
-		if (d.Sent > end || d.Sent < end - this.span * 0.9) state.back = Math.max(0, state.now - d.Sent - this.span * 0.4);
+		if (d.Sent > end || d.Sent < end - this.shown * 0.9) state.back = Math.max(0, state.now - d.Sent - this.shown * 0.4);
 	}
 
-	// span is how many milliseconds are to be seen: what passes in four seconds, so
+	// shown is how many milliseconds are to be seen: what passes in four seconds, so
 	// that datagrams move at the same pace at every speed.
-	get span() { return Math.min(5000, Math.max(60, 4000 * Math.min(1, SPEEDS[state.speed]))) * state.zoom; }
+	get shown() { return Math.min(5000, Math.max(60, 4000 * Math.min(1, SPEEDS[state.speed]))) * state.zoom; }
 
 	layout(w, h) {
 		this.vertical = w < 560;
@@ -102,7 +102,7 @@ class Diagram {
 		this.start = this.vertical ? 30 : 14;
 		this.end = length - (this.vertical ? 26 : 30);
 		this.lines = this.vertical ? [54, w - 22] : [34, h - 40];
-		this.scale = (this.end - this.start) / this.span; // pixels a millisecond
+		this.scale = (this.end - this.start) / this.shown; // pixels a millisecond
 	}
 
 	// place is where a moment is, so far on the way from the client to the server.
@@ -113,14 +113,14 @@ class Diagram {
 	}
 
 	fetch() {
-		const to = state.now - state.back, count = ackbits.flights(this.run, Math.max(0, to - this.span), Math.max(0, to), flightBytes);
+		const to = state.now - state.back, count = ackbits.flights(this.run, Math.max(0, to - this.shown), Math.max(0, to), flightBytes);
 		this.flights.length = count;
 		for (let i = 0; i < count; i++) {
 			const n = flightNumbers.subarray(i * FLIGHT, (i + 1) * FLIGHT), bits = n[4];
 			const type = bits >>> 1 & 255, inner = bits >>> 9 & 255, copies = bits >>> 21 & 3;
 			this.flights[i] = {
 				id: n[0], sent: n[1], arrives: n[2], again: n[3], sequence: n[5], bytes: n[6], acked: n[7],
-				from: bits & 1, type, inner, looks: TYPES[inner || type] || ["?", "leave"], fate: bits >>> 17 & 15,
+				from: bits & 1, type, inner, looks: TYPES[inner || type] || ["?", "leave"], outcome: bits >>> 17 & 15,
 				lost: copies === 0, copies, got: [bits >>> 23 & 7, bits >>> 26 & 7], sealed: (bits >>> 29 & 1) === 1, events: (bits >>> 30 & 1) === 1,
 			};
 		}
@@ -153,11 +153,11 @@ class Diagram {
 	}
 
 	drawFrame(g, w, h) {
-		const step = niceStep(this.span, (this.end - this.start) / 90), to = state.now - state.back;
+		const step = niceStep(this.shown, (this.end - this.start) / 90), to = state.now - state.back;
 		g.font = "11px system-ui, sans-serif";
 		g.lineWidth = 1;
 		g.textBaseline = "middle";
-		for (let t = Math.ceil(Math.max(0, to - this.span) / step) * step; t <= to; t += step) {
+		for (let t = Math.ceil(Math.max(0, to - this.shown) / step) * step; t <= to; t += step) {
 			const [x0, y0] = this.place(t, 0), [x1, y1] = this.place(t, 1);
 			g.strokeStyle = colors.soft;
 			g.beginPath(); g.moveTo(x0, y0); g.lineTo(x1, y1); g.stroke();
@@ -169,7 +169,7 @@ class Diagram {
 		g.strokeStyle = colors.ink;
 		g.lineWidth = 1.5;
 		for (const way of [0, 1]) {
-			const [x0, y0] = this.place(Math.max(0, to - this.span), way), [x1, y1] = this.place(to, way);
+			const [x0, y0] = this.place(Math.max(0, to - this.shown), way), [x1, y1] = this.place(to, way);
 			g.beginPath(); g.moveTo(x0, y0); g.lineTo(x1, y1); g.stroke();
 		}
 		g.font = "600 12px system-ui, sans-serif";
@@ -196,7 +196,7 @@ class Diagram {
 		for (const f of this.flights) {
 			if (bright !== null && ids.has(f.id) !== bright) continue;
 			const far = f.from ? way => 1 - way : way => way;
-			const travel = Math.max(f.arrives - f.sent, 1e-6), breaks = f.lost ? (f.fate === 4 ? 0.1 : 0.36 + f.id * 37 % 30 / 100) : 1;
+			const travel = Math.max(f.arrives - f.sent, 1e-6), breaks = f.lost ? (f.outcome === 4 ? 0.1 : 0.36 + f.id * 37 % 30 / 100) : 1;
 			const on = Math.min(breaks, (now - f.sent) / travel), end = f.sent + travel * on, flying = on < breaks;
 			add(f.looks[1] + (flying ? "!" : ""), this.place(f.sent, far(0)), this.place(end, far(on)));
 			if (f.lost && !flying) crosses.push(this.place(end, far(on)));
@@ -243,15 +243,15 @@ class Diagram {
 		for (const [x, y] of locks) lock(g, x, y, colors.ink);
 	}
 
-	// drawEvents marks when events were handed to Send and when they were handed over.
+	// drawEvents marks when events were handed to Send and when they were delivered.
 	drawEvents(g) {
 		this.marks = [];
 		const status = state.status[this.run];
 		if (!status) return;
 		const chosen = state.selected && state.selected.run === this.run && state.selected.kind === "event" ? state.detail : null;
 		for (const e of chosen ? [chosen] : status.Events) {
-			for (const [t, way, color, full] of [[e.Sent, e.From, colors.event, false], [e.Handed, 1 - e.From, colors.good, true]]) {
-				if (t < 0 || t > state.now - state.back || t < state.now - state.back - this.span) continue;
+			for (const [t, way, color, full] of [[e.Sent, e.From, colors.event, false], [e.Delivered, 1 - e.From, colors.good, true]]) {
+				if (t < 0 || t > state.now - state.back || t < state.now - state.back - this.shown) continue;
 				const [x, y] = this.place(t, way), r = chosen ? 7 : 5;
 				this.marks.push([x, y, e]);
 				g.beginPath(); g.moveTo(x, y - r); g.lineTo(x + r, y); g.lineTo(x, y + r); g.lineTo(x - r, y); g.closePath();
@@ -261,7 +261,7 @@ class Diagram {
 		}
 	}
 
-	// drawHeads draws what is under way now where it is now.
+	// drawHeads draws what is in flight now where it is now.
 	drawHeads(g, dim) {
 		if (state.back > 0) return;
 		const ids = this.bright(), flying = this.flights.filter(f => !f.lost && f.arrives > state.now && f.sent <= state.now);
@@ -288,7 +288,7 @@ class Diagram {
 		const e = this.pointer && this.mark(this.pointer), f = this.pointer && this.hit(this.pointer);
 		this.canvas.style.cursor = e || f ? "pointer" : "";
 		if (!e && !f) return;
-		const text = e ? `Event #${e.Number} of the ${PEERS[e.From]} · ${e.Handed >= 0 ? "handed over after " + ms(e.Handed - e.Sent) : "not there yet"}` : describe(f);
+		const text = e ? `Event #${e.Number} of the ${PEERS[e.From]} · ${e.Delivered >= 0 ? "delivered after " + ms(e.Delivered - e.Sent) : "not there yet"}` : describe(f);
 		g.font = "12px system-ui, sans-serif";
 		const wide = g.measureText(text).width + 16, x = Math.min(w - wide - 4, Math.max(4, this.pointer[0] - wide / 2)), y = this.pointer[1] > 60 ? this.pointer[1] - 34 : this.pointer[1] + 18;
 		g.fillStyle = colors.ink;
@@ -325,12 +325,12 @@ function lock(g, x, y, color) {
 	g.fillRect(x - 3.5, y - 1.5, 7, 5.5);
 }
 
-const FATES = { 1: "lost", 2: "lost in a burst", 3: "lost in an outage", 4: "dropped by the queue" };
-const VERDICTS = ["under way", "arrived", "arrived late", "duplicate", "stale", "refused"];
+const LOSSES = { 1: "lost", 2: "lost in a burst", 3: "lost in an outage", 4: "dropped by the queue" };
+const ARRIVALS = ["in flight", "arrived", "arrived late", "duplicate", "stale", "refused"];
 
 function typeName(f) { return (f.inner ? `${types[f.inner]} with events` : types[f.type] || `Type ${f.type}`); }
 
 function describe(f) {
-	const fate = f.lost ? FATES[f.fate] : VERDICTS[f.got[0]] + (f.copies === 2 ? ", twice" : "");
-	return `${typeName(f)} ${f.sequence} · ${f.bytes} bytes · ${fate}`;
+	const outcome = f.lost ? LOSSES[f.outcome] : ARRIVALS[f.got[0]] + (f.copies === 2 ? ", twice" : "");
+	return `${typeName(f)} ${f.sequence} · ${f.bytes} bytes · ${outcome}`;
 }

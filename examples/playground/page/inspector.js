@@ -13,7 +13,7 @@ function select(what) {
 	refreshDetail();
 	if (!what) return;
 	const d = state.detail;
-	if (what.kind === "flight" && d) say(`${d.Type} ${d.Sequence} of the ${PEERS[d.From]}, sent at ${seconds(d.Sent)}, ${d.Fate}. It names ${d.Names.length} datagrams as received.`);
+	if (what.kind === "flight" && d) say(`${d.Type} ${d.Sequence} of the ${PEERS[d.From]}, sent at ${seconds(d.Sent)}, ${d.Outcome}. It acknowledges ${d.Acknowledged.length} datagrams.`);
 	if (what.kind === "event" && d) say(`Event ${d.Number} of the ${PEERS[d.From]}: ${d.Life.map(m => m.Text).join(" ")}`);
 }
 
@@ -36,7 +36,7 @@ function refreshDetail() {
 	if (!s && shownDetail === "nothing") return;
 	shownDetail = text || "nothing";
 	const d = state.detail = text ? json(text) : null, inspector = $("inspector");
-	state.lit = new Set(!d ? [] : s.kind === "flight" ? d.Names : d.Copies.map(c => c.Flight));
+	state.lit = new Set(!d ? [] : s.kind === "flight" ? d.Acknowledged : d.Copies.map(c => c.Flight));
 	const focused = document.activeElement && inspector.contains(document.activeElement) ? document.activeElement.dataset.key : null;
 	inspector.replaceChildren(...(!d ? nothing(s) : s.kind === "flight" ? flightView(d) : eventView(d)));
 	if (focused) inspector.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
@@ -53,12 +53,12 @@ function nothing(selected) {
 }
 
 function flightView(d) {
-	const to = PEERS[1 - d.From], arrivals = d.Arrives.map((t, i) => t <= state.now ? `${seconds(t)} ${d.Got[i] === "newest" ? "" : "(" + d.Got[i] + ")"}` : "still under way");
+	const to = PEERS[1 - d.From], arrivals = d.Arrives.map((t, i) => t <= state.now ? `${seconds(t)} ${d.Got[i] === "newest" ? "" : "(" + d.Got[i] + ")"}` : "still in flight");
 	return [
 		el("div", { class: "with-walk" }, heading(`${d.Type} ${d.Sequence}`, `${PEERS[d.From]} → ${to}${d.Sealed ? ", sealed" : ""}`), el("span", {}, walkButton(-1), walkButton(1))),
 		facts([
 			["sent", seconds(d.Sent)],
-			d.Arrives.length ? ["arrived", arrivals.join(" and ")] : ["fate", el("b", { style: "color: var(--lost)" }, d.Fate)],
+			d.Arrives.length ? ["arrived", arrivals.join(" and ")] : ["outcome", el("b", { style: "color: var(--lost)" }, d.Outcome)],
 			["known to the sender", d.Acked >= 0 ? `${seconds(d.Acked)}, ${ms(d.Acked - d.Sent)} after` : d.Arrives.length ? "not yet" : "not as delivered"],
 			["size", `${d.Size} bytes`],
 			d.Events.length ? ["events", ...d.Events.slice(0, 24).flatMap(n => [eventLink(d.From, n), " "]), d.Events.length > 24 ? `and ${d.Events.length - 24} more` : ""] : null,
@@ -118,13 +118,13 @@ function sealedBytes(d) {
 
 // namesView shows what the acknowledgements mean, the newest first.
 function namesView(d) {
-	if (!d.Names.length) return [el("h3", {}, "Acknowledges"), el("p", { class: "lead" }, "Nothing yet.")];
+	if (!d.Acknowledged.length) return [el("h3", {}, "Acknowledges"), el("p", { class: "lead" }, "Nothing yet.")];
 	const ack = +d.Header.find(p => p.Name === "ack").Value, back = seq => ack - seq & 65535;
-	const all = d.Names.map(id => ({ id, seq: sequenceOf(id) })).concat(d.Missing.map(seq => ({ seq }))).sort((a, b) => back(a.seq) - back(b.seq));
-	const box = el("div", { class: "names", style: `--side: var(--${d.From ? "input" : "snapshot"})` }, ...all.map(n => n.id === undefined
+	const all = d.Acknowledged.map(id => ({ id, seq: sequenceOf(id) })).concat(d.Missing.map(seq => ({ seq }))).sort((a, b) => back(a.seq) - back(b.seq));
+	const box = el("div", { class: "acknowledged", style: `--side: var(--${d.From ? "input" : "snapshot"})` }, ...all.map(n => n.id === undefined
 		? el("span", { title: `bit ${back(n.seq) - 1} is 0` }, n.seq)
 		: el("button", { type: "button", "data-key": "n" + n.id, title: back(n.seq) ? `bit ${back(n.seq) - 1} is 1` : "ack", onclick: () => { select({ run: state.run, kind: "flight", id: n.id }); diagrams[state.run].reveal(); } }, n.seq)));
-	return [el("h3", {}, `Acknowledges ${d.Names.length}${d.Missing.length ? `, leaves out ${d.Missing.length}` : ""} of the ${PEERS[1 - d.From]}'s`), box];
+	return [el("h3", {}, `Acknowledges ${d.Acknowledged.length}${d.Missing.length ? `, leaves out ${d.Missing.length}` : ""} of the ${PEERS[1 - d.From]}'s`), box];
 }
 
 function sequenceOf(id) { return json(ackbits.flight(state.run, id)).Sequence; }
@@ -135,10 +135,10 @@ function eventView(d) {
 		heading(`Event #${d.Number}`, `${PEERS[d.From]} → ${PEERS[1 - d.From]}`),
 		facts([
 			["id on the wire", String(d.ID)], ["size", d.Size + " bytes"], ["copies", `${copies}, ${copies * (4 + d.Size)} bytes in all`],
-			["latency", d.Handed >= 0 ? el("b", {}, ms(d.Handed - d.Sent)) : "not there yet"],
+			["latency", d.Delivered >= 0 ? el("b", {}, ms(d.Delivered - d.Sent)) : "not there yet"],
 		]),
 		el("h3", {}, "Its life"),
-		el("ol", { class: "life" }, ...d.Life.map(m => el("li", { class: / gets it/.test(m.Text) ? "handed" : /lost|dropped/.test(m.Text) ? "lost" : "" },
+		el("ol", { class: "life" }, ...d.Life.map(m => el("li", { class: / gets it/.test(m.Text) ? "delivered" : /lost|dropped/.test(m.Text) ? "lost" : "" },
 			el("time", {}, "+" + (m.At - d.Sent).toFixed(1) + " ms"), m.Flight >= 0 ? flightLink(m.Flight, m.Text) : el("span", {}, m.Text)))),
 	];
 }

@@ -164,7 +164,7 @@ function showWindows() {
 				cell.dataset.is = is;
 				cell.dataset.seq = seq;
 				cell.textContent = is === "-" ? "" : seq;
-				cell.title = is === "-" ? "" : (i ? `bit ${i - 1}` : "ack") + `: ${seq} ${{ 1: "was received", x: "is missing: it was lost", o: "is missing: it is still under way" }[is]}`;
+				cell.title = is === "-" ? "" : (i ? `bit ${i - 1}` : "ack") + `: ${seq} ${{ 1: "was received", x: "is missing: it was lost", o: "is missing: it is still in flight" }[is]}`;
 				cell.setAttribute("aria-label", cell.title);
 			}
 			cell.tabIndex = i === 0 ? 0 : -1;
@@ -192,7 +192,7 @@ function buildEvents() {
 
 function showEvents() {
 	const status = state.status[state.run], events = status.Events.slice(0, eventRows.length);
-	const longest = Math.max(40, ...events.map(e => (e.Handed >= 0 ? Math.max(e.Handed, Math.min(e.Acked, e.Handed + 150)) : Math.min(state.now, e.Sent + 2000)) - e.Sent));
+	const longest = Math.max(40, ...events.map(e => (e.Delivered >= 0 ? Math.max(e.Delivered, Math.min(e.Acked, e.Delivered + 150)) : Math.min(state.now, e.Sent + 2000)) - e.Sent));
 	const step = niceStep(longest, 4), top = Math.ceil(longest / step) * step, X = t => Math.min(100, t / top * 100).toFixed(2) + "%";
 	$("events-axis").replaceChildren(...Array.from({ length: Math.round(top / step) + 1 }, (_, i) => el("span", {}, i ? i * step + (i * step === top ? " ms" : "") : "0")));
 	eventRows.forEach((row, i) => {
@@ -200,20 +200,20 @@ function showEvents() {
 		row.button.hidden = !e;
 		if (!e) return;
 		row.from.textContent = `#${e.Number} ${PEERS[e.From]}`;
-		row.took.textContent = e.Handed >= 0 ? (e.Handed - e.Sent).toFixed(1) + " ms" : "waits";
-		row.took.style.color = e.Handed >= 0 ? "" : "var(--late)";
+		row.took.textContent = e.Delivered >= 0 ? (e.Delivered - e.Sent).toFixed(1) + " ms" : "waits";
+		row.took.style.color = e.Delivered >= 0 ? "" : "var(--late)";
 		const selected = state.selected && state.selected.kind === "event" && state.selected.side === e.From && state.selected.number === e.Number;
 		row.button.setAttribute("aria-current", selected ? "true" : "false");
-		row.copies.textContent = `, ${e.Copies.length} ${e.Copies.length === 1 ? "copy" : "copies"}, ${e.Handed >= 0 ? "handed over after" : "not there yet"} `;
+		row.copies.textContent = `, ${e.Copies.length} ${e.Copies.length === 1 ? "copy" : "copies"}, ${e.Delivered >= 0 ? "delivered after" : "not there yet"} `;
 		let svg = `<line x1="0" x2="100%" y1="10" y2="10" stroke="var(--line)"/>`;
 		for (const c of e.Copies) {
 			const from = X(c.Sent - e.Sent), lost = c.Arrives < 0, to = X((lost ? c.Sent + (state.status[state.run].Values.rtt / 4) : Math.min(c.Arrives, state.now)) - e.Sent);
 			svg += `<line x1="${from}" x2="${to}" y1="10" y2="10" stroke="var(--${lost ? "lost" : "event"})" stroke-width="2" ${lost ? 'stroke-dasharray="2 2"' : ""} opacity=".75"/><circle cx="${from}" cy="10" r="3" fill="var(--event)"/>`;
 			if (lost) svg += `<text x="${to}" y="14.500" text-anchor="middle" font-size="13" font-weight="700" fill="var(--lost)">×</text>`;
 		}
-		if (e.Handed > e.First || e.Handed < 0 && e.First >= 0) svg += `<circle cx="${X(e.First - e.Sent)}" cy="10" r="3.500" fill="var(--panel)" stroke="var(--good)" stroke-width="1.500"/>`; // it waits for those before it
+		if (e.Delivered > e.First || e.Delivered < 0 && e.First >= 0) svg += `<circle cx="${X(e.First - e.Sent)}" cy="10" r="3.500" fill="var(--panel)" stroke="var(--good)" stroke-width="1.500"/>`; // it waits for those before it
 		if (e.Acked >= 0) svg += `<line x1="${X(e.Acked - e.Sent)}" x2="${X(e.Acked - e.Sent)}" y1="4" y2="16" stroke="var(--muted)" stroke-width="1.500"/>`;
-		if (e.Handed >= 0) svg += `<svg x="${X(e.Handed - e.Sent)}" overflow="visible"><path d="M0 4l6 6-6 6-6-6z" fill="var(--good)"/></svg>`;
+		if (e.Delivered >= 0) svg += `<svg x="${X(e.Delivered - e.Sent)}" overflow="visible"><path d="M0 4l6 6-6 6-6-6z" fill="var(--good)"/></svg>`;
 		row.svg.innerHTML = svg;
 	});
 }
@@ -241,8 +241,8 @@ function showTable() {
 	if (!$("listing").open) return;
 	const diagram = diagrams[state.run], rows = diagram.flights.slice(0, 40).map(f => el("tr", {},
 		el("td", {}, el("button", { type: "button", class: "link", onclick: () => select({ run: state.run, kind: "flight", id: f.id }) }, `${typeName(f)} ${f.sequence}`)),
-		el("td", {}, PEERS[f.from]), el("td", {}, seconds(f.sent)), el("td", {}, f.lost ? FATES[f.fate] : VERDICTS[f.got[0]]), el("td", {}, f.lost ? "" : seconds(f.arrives)), el("td", {}, f.bytes + " bytes"), el("td", {}, f.sealed ? "sealed" : "")));
-	$("table").replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...["Datagram", "From", "Sent", "Fate", "Arrives", "Size", ""].map(h => el(h ? "th" : "td", h ? { scope: "col" } : {}, h)))), el("tbody", {}, ...rows)));
+		el("td", {}, PEERS[f.from]), el("td", {}, seconds(f.sent)), el("td", {}, f.lost ? LOSSES[f.outcome] : ARRIVALS[f.got[0]]), el("td", {}, f.lost ? "" : seconds(f.arrives)), el("td", {}, f.bytes + " bytes"), el("td", {}, f.sealed ? "sealed" : "")));
+	$("table").replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...["Datagram", "From", "Sent", "Outcome", "Arrives", "Size", ""].map(h => el(h ? "th" : "td", h ? { scope: "col" } : {}, h)))), el("tbody", {}, ...rows)));
 }
 
 // ---- The legend
@@ -257,7 +257,7 @@ function buildLegend() {
 		["Late", line("input") + `<circle cx="22" cy="6" r="4" fill="var(--panel)" stroke="var(--late)" stroke-width="2"/>`],
 		["Sealed", line("input") + `<path d="M10.500 5.500v-2a2.500 2.500 0 0 1 5 0v2" fill="none" stroke="var(--ink)" stroke-width="1.400"/><path d="M9 5.500h8v6h-8z" fill="var(--ink)"/>`],
 		["Event sent", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--panel)" stroke="var(--event)" stroke-width="1.500"/>`],
-		["Event handed over", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--good)"/>`],
+		["Event delivered", `<path d="M13 1l5 5-5 5-5-5z" fill="var(--good)"/>`],
 	];
 	for (const [text, svg] of items) {
 		const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg");

@@ -55,7 +55,7 @@ func DecodePayload(t ackbits.Type, payload []byte) (parts []Part, inner ackbits.
 	}
 	if t == ackbits.TypeBundle && len(payload) > 0 {
 		inner = ackbits.Type(payload[0])
-		add("inner type", strconv.Itoa(int(inner)), inner.String()+", with events ahead of it", 1, -1)
+		add("inner type", strconv.Itoa(int(inner)), inner.String()+", with events before it", 1, -1)
 	}
 	if (t == ackbits.TypeBundle || t == ackbits.TypeEvent) && at < len(payload) {
 		count := int(payload[at])

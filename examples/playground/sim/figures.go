@@ -21,7 +21,7 @@ type tally struct {
 
 	datagrams, bytes, lost, queueLost, twice [2]int // by sender
 	copies                                   int    // of events, by both sides
-	handed                                   [2]int // events, by sender
+	delivered                                [2]int // events, by sender
 	refused                                  int    // events for which there was no room
 
 	latencies histogram
@@ -35,11 +35,11 @@ type tally struct {
 
 // Sample is how things stood at a certain time. Counters are since the start.
 type Sample struct {
-	At                     time.Duration
-	Datagrams, Lost, Bytes [2]int // by sender
-	Events, Handed, Copies int
-	P50, P99               time.Duration // of events handed over since the sample before; never, if there were none
-	RTT                    [2]time.Duration
+	At                        time.Duration
+	Datagrams, Lost, Bytes    [2]int // by sender
+	Events, Delivered, Copies int
+	P50, P99                  time.Duration    // of events delivered since the sample before; never, if there were none
+	RTT, MinRTT, Queue        [2]time.Duration // as each side's Stats have them; MinRTT is 0 before the first sample
 }
 
 // sampleEvery is the grain of the charts. Finer ones show noise: at 20 events a
@@ -51,9 +51,10 @@ const maxSamples = 3600
 
 func (r *Run) sample() {
 	s := Sample{At: r.Now(), Datagrams: r.datagrams, Lost: r.lost, Bytes: r.bytes,
-		Events: r.sent[0] + r.sent[1], Handed: r.handed[0] + r.handed[1], Copies: r.copies, P50: never, P99: never}
+		Events: r.sent[0] + r.sent[1], Delivered: r.delivered[0] + r.delivered[1], Copies: r.copies, P50: never, P99: never}
 	for side := Client; side <= Server; side++ {
-		s.RTT[side] = r.peers[side].RTT()
+		stats := r.peers[side].Stats()
+		s.RTT[side], s.MinRTT[side], s.Queue[side] = stats.RTT, stats.MinRTT, stats.QueueDelay
 	}
 	if n := len(r.recent); n > 0 {
 		slices.Sort(r.recent)
@@ -78,7 +79,7 @@ func (r *Run) noteSent(f *Flight) {
 	}
 	if f.Copies == 0 {
 		r.lost[f.From]++
-		if f.Fate == simnet.LostInQueue {
+		if f.Outcome == simnet.LostInQueue {
 			r.queueLost[f.From]++
 		}
 	}
@@ -91,7 +92,7 @@ func (r *Run) noteArrival(f *Flight) {
 }
 
 func (r *Run) noteLatency(from Side, d time.Duration) {
-	r.handed[from]++
+	r.delivered[from]++
 	r.latencies.add(d)
 	r.recent = append(r.recent, d)
 }
@@ -169,7 +170,7 @@ type Figure struct{ Key, Label, Value string }
 func (r *Run) Figures() []Figure {
 	client, server := r.peers[Client].Stats(), r.peers[Server].Stats()
 	events := r.sent[Client] + r.sent[Server]
-	handed := r.handed[Client] + r.handed[Server]
+	delivered := r.delivered[Client] + r.delivered[Server]
 	return []Figure{
 		{"time", "Virtual time", formatTime(r.Now()) + " s"},
 		{"sent", "Datagrams sent, client, server", two(r.datagrams)},
@@ -178,7 +179,7 @@ func (r *Run) Figures() []Figure {
 		{"twice", "arrived twice", two(r.twice)},
 		{"bytes", "Bytes, client, server", two(r.bytes)},
 		{"events", "Events sent", strconv.Itoa(events)},
-		{"handed", "handed over", strconv.Itoa(handed)},
+		{"delivered", "delivered", strconv.Itoa(delivered)},
 		{"copies", "copies of each", ratio(r.copies, events)},
 		{"needless", "copies for nothing", strconv.FormatUint(client.EventsDuplicate+server.EventsDuplicate, 10)},
 		{"refused", "no room for", strconv.Itoa(r.refused)},
@@ -186,9 +187,11 @@ func (r *Run) Figures() []Figure {
 		{"p99", "p99", Milliseconds(r.latencies.quantile(990))},
 		{"p999", "p99.9", Milliseconds(r.latencies.quantile(999))},
 		{"max", "longest", Milliseconds(r.longest())},
-		{"rtt", "Smoothed RTT, client, server", Milliseconds(client.RTT) + ", " + Milliseconds(server.RTT)},
-		{"outrun", "Acknowledgements outrun", two([2]int{int(client.AcksOutrun), int(server.AcksOutrun)})},
-		{"fates", "known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
+		{"rtt", "Smoothed RTT, client, server", times(client.RTT, server.RTT)},
+		{"minrtt", "shortest lately", times(client.MinRTT, server.MinRTT)},
+		{"queuedelay", "of it in a queue", times(client.QueueDelay, server.QueueDelay)},
+		{"unacknowledged", "Received, never acknowledged", two([2]int{int(client.AcksOutrun), int(server.AcksOutrun)})},
+		{"known", "known to be delivered", two([2]int{int(client.Delivered), int(server.Delivered)})},
 		{"state", "Sessions", r.state(Client) + ", " + r.state(Server)},
 		{"digest", "Digest of all", hex(r.digest, 16)},
 	}
@@ -207,6 +210,11 @@ func (r *Run) state(side Side) string {
 		return err.Error()
 	}
 	return "alive"
+}
+
+// times writes two times with one unit.
+func times(a, b time.Duration) string {
+	return strings.TrimSuffix(Milliseconds(a), " ms") + ", " + Milliseconds(b)
 }
 
 func two(n [2]int) string { return strconv.Itoa(n[0]) + ", " + strconv.Itoa(n[1]) }

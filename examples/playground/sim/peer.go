@@ -124,14 +124,14 @@ func (p *peer) Receive(datagram []byte) {
 		f.Got[copy] = GotRefused
 		return
 	}
-	f.Got[copy] = Verdict(incoming.Arrival)
+	f.Got[copy] = Arrival(incoming.Arrival)
 	if incoming.Arrival == ackbits.Newest || incoming.Arrival == ackbits.Late {
 		p.received.Receive(incoming.Sequence)
 		p.hasReceived = true
 	}
 	r.acknowledge(p.side, incoming.Header, r.Now())
 	for _, event := range incoming.Events {
-		r.handOver(p.side.Other(), event.ID)
+		r.deliver(p.side.Other(), event.ID)
 	}
 }
 

@@ -30,7 +30,7 @@ type Run struct {
 
 	outagesFrom time.Duration   // outages count from here
 	cuts        []simnet.Window // by VerbCut
-	weatherAt   time.Duration   // when the outages that the links know of run out
+	outagesEnd  time.Duration   // when the last outage that the links know of begins
 }
 
 // token names the session. A game takes a random one.
@@ -114,7 +114,7 @@ func (r *Run) config(side Side) ackbits.Config {
 	return cfg
 }
 
-// link is the weather as it stands now, with the outages that begin within a
+// link is what the links are like now, with the outages that begin within a
 // while.
 func (r *Run) link(now time.Duration) simnet.Config {
 	v := &r.settings.Values
@@ -139,7 +139,7 @@ func (r *Run) link(now time.Duration) simnet.Config {
 			cfg.Blackouts = append(cfg.Blackouts, w)
 		}
 	}
-	r.weatherAt = math.MaxInt64
+	r.outagesEnd = math.MaxInt64
 	if every, length := ms(OutageEvery), ms(OutageLength); length > 0 {
 		const ahead = 16 // outages; the link looks through them for each datagram
 		first := (now-r.outagesFrom)/every + 1
@@ -150,12 +150,12 @@ func (r *Run) link(now time.Duration) simnet.Config {
 			from := r.outagesFrom + i*every
 			cfg.Blackouts = append(cfg.Blackouts, simnet.Window{From: from, To: from + length})
 		}
-		r.weatherAt = r.outagesFrom + (first+ahead-1)*every
+		r.outagesEnd = r.outagesFrom + (first+ahead-1)*every
 	}
 	return cfg
 }
 
-// setLink gives both links, and what foretells them, the weather as it stands.
+// setLink makes both links, and what foretells them, as the settings are now.
 func (r *Run) setLink() {
 	cfg := r.link(r.Now())
 	for d := range r.probes {
@@ -186,7 +186,7 @@ func (r *Run) OneWay() time.Duration {
 	return time.Duration(r.settings.Values[RTT]) * time.Millisecond / 2
 }
 
-// LongestFlight is the longest that a datagram has been under way, or will be, or
+// LongestFlight is the longest that a datagram has been in flight, or will be, or
 // would have been.
 func (r *Run) LongestFlight() time.Duration { return max(r.longestFlight, r.OneWay()) }
 
@@ -228,14 +228,14 @@ func (r *Run) NextTick() {
 // looks ahead for outages and takes samples.
 func (r *Run) advance(done func() bool, until time.Duration) {
 	for {
-		to := min(until, r.sampleAt, r.weatherAt)
+		to := min(until, r.sampleAt, r.outagesEnd)
 		if r.played < len(r.settings.Script) {
 			to = min(to, r.settings.Script[r.played].At)
 		}
 		if r.pair.RunUntil(done, to) {
 			return
 		}
-		if r.Now() >= r.weatherAt {
+		if r.Now() >= r.outagesEnd {
 			r.setLink()
 		}
 		if r.Now() >= r.sampleAt {
@@ -358,11 +358,11 @@ func (r *Run) launch(at time.Duration, d simnet.Direction, datagram []byte) {
 // foretell sends the datagram over a copy of the link and looks what happens.
 func (r *Run) foretell(f *Flight, d simnet.Direction, datagram []byte) {
 	probe := &r.probes[d]
-	f.Fate = simnet.Delivered
+	f.Outcome = simnet.Delivered
 	probe.Observe(func(_ time.Duration, what simnet.What, _ []byte) {
 		switch what {
 		case simnet.Lost, simnet.LostInBurst, simnet.LostInBlackout, simnet.LostInQueue:
-			f.Fate = what
+			f.Outcome = what
 		}
 	})
 	probe.Send(f.SentAt, datagram)
@@ -395,15 +395,15 @@ func (r *Run) arrive(at time.Duration, d simnet.Direction, datagram []byte) {
 	}
 }
 
-// handOver notes that an event of a side was handed over at the other.
-func (r *Run) handOver(from Side, id uint16) {
+// deliver notes that an event of a side was delivered at the other.
+func (r *Run) deliver(from Side, id uint16) {
 	e, ok := r.Event(from, r.number(from, id))
 	if !ok {
 		return
 	}
-	if e.HandedAt != never {
-		panic("sim: an event was handed over twice")
+	if e.DeliveredAt != never {
+		panic("sim: an event was delivered twice")
 	}
-	e.HandedAt = r.Now()
+	e.DeliveredAt = r.Now()
 	r.noteLatency(from, r.Now()-e.SentAt)
 }

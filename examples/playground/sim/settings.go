@@ -97,7 +97,7 @@ var Infos = [fieldCount]FieldInfo{
 
 	Adaptive:  {"adaptive", "Adaptive", "", "Send events again on evidence rather than after 100 ms, and copies ahead where the link is seen to lose.", GroupOptions, 1, 0, 1, 1, true},
 	Bundle:    {"bundle", "Bundle", "", "Events ride in inputs and snapshots instead of datagrams of their own.", GroupOptions, 1, 0, 1, 1, true},
-	Ordered:   {"ordered", "Ordered", "", "Hand events over in the order in which they were sent.", GroupOptions, 1, 0, 1, 0, true},
+	Ordered:   {"ordered", "Ordered", "", "Deliver events in the order in which they were sent.", GroupOptions, 1, 0, 1, 0, true},
 	Wide:      {"wide", "Wide", "", "65 acknowledgements in each header instead of 33.", GroupOptions, 1, 0, 1, 0, true},
 	Sealed:    {"sealed", "Sealed", "", "Encrypt and authenticate every datagram with AES-128-GCM.", GroupOptions, 1, 0, 1, 0, true},
 	EventRate: {"eventrate", "Event rate", "bytes/s", "What copies of events may use, beyond the first of each. 0 is without limit.", GroupOptions, 1, 0, 1_000_000, 0, false},
@@ -233,7 +233,7 @@ func Parse(fragment string) (Settings, error) {
 	return s, nil
 }
 
-// set takes in one pair of an address.
+// set reads one pair of an address.
 func (s *Settings) set(key, value string, versus *string) (err error) {
 	switch key {
 	case "seed":

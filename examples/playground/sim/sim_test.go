@@ -37,7 +37,7 @@ func TestPresetsDeliverEachEventOnce(t *testing.T) {
 				require.Greater(t, sent[Server], 190)
 				r.Advance(30 * time.Second)
 				require.Equal(t, sent, r.sent, "none are sent after the last tick before")
-				require.Equal(t, sent, r.handed, "handed over once each: twice would panic")
+				require.Equal(t, sent, r.delivered, "delivered once each: twice would panic")
 				for side := Client; side <= Server; side++ {
 					require.NoError(t, r.Session(side).Err())
 				}
@@ -49,7 +49,7 @@ func TestPresetsDeliverEachEventOnce(t *testing.T) {
 // seen is what a trace tells by itself, by sender.
 type seen struct {
 	sent, lost, twice, acked, copies, received [2]int
-	verdicts                                   [2][GotRefused + 1]int
+	arrivals                                   [2][GotRefused + 1]int
 }
 
 func look(t *testing.T, r *Run) (s seen) {
@@ -63,7 +63,7 @@ func look(t *testing.T, r *Run) (s seen) {
 		s.copies[f.From] += len(f.Events)
 		switch f.Copies {
 		case 0:
-			require.NotEqual(t, simnet.Delivered, f.Fate)
+			require.NotEqual(t, simnet.Delivered, f.Outcome)
 			s.lost[f.From]++
 		case 2:
 			s.twice[f.From]++
@@ -73,9 +73,9 @@ func look(t *testing.T, r *Run) (s seen) {
 			require.GreaterOrEqual(t, f.AckedAt, f.Arrives[0])
 		}
 		for i := range f.Copies {
-			require.Equal(t, f.Arrives[i] > r.Now(), f.Got[i] == UnderWay)
-			if f.Got[i] != UnderWay {
-				s.verdicts[f.From][f.Got[i]]++
+			require.Equal(t, f.Arrives[i] > r.Now(), f.Got[i] == InFlight)
+			if f.Got[i] != InFlight {
+				s.arrivals[f.From][f.Got[i]]++
 				s.received[f.From]++
 			}
 		}
@@ -92,7 +92,7 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 			s := look(t, r)
 			require.Equal(t, s.sent, r.datagrams)
 			require.Equal(t, s.lost, r.lost)
-			require.Positive(t, s.verdicts[Client][GotLate])
+			require.Positive(t, s.arrivals[Client][GotLate])
 			for side := Client; side <= Server; side++ {
 				link, stats, peer := r.pair.Link(simnet.Direction(side)).Stats(), r.Session(side).Stats(), r.Session(side.Other()).Stats()
 				require.Equal(t, link.Lost, s.lost[side])
@@ -103,8 +103,8 @@ func TestTraceAgreesWithTheCounters(t *testing.T) {
 				require.EqualValues(t, stats.Delivered+stats.LateAcks, s.acked[side])
 				require.EqualValues(t, stats.EventsSent+stats.EventsResent, s.copies[side])
 				require.EqualValues(t, stats.EventsDelivered, acknowledged(t, r, side))
-				require.EqualValues(t, peer.Duplicates, s.verdicts[side][GotDuplicate])
-				require.EqualValues(t, peer.Stale, s.verdicts[side][GotStale])
+				require.EqualValues(t, peer.Duplicates, s.arrivals[side][GotDuplicate])
+				require.EqualValues(t, peer.Stale, s.arrivals[side][GotStale])
 				require.EqualValues(t, peer.DatagramsReceived, s.received[side])
 			}
 		})
@@ -120,7 +120,7 @@ func acknowledged(t *testing.T, r *Run, side Side) (n int) {
 		if e.AckedAt != never {
 			n++
 			require.GreaterOrEqual(t, e.AckedAt, e.FirstIn)
-			require.GreaterOrEqual(t, e.HandedAt, e.FirstIn)
+			require.GreaterOrEqual(t, e.DeliveredAt, e.FirstIn)
 		}
 	}
 	for event := range r.Session(side).Undelivered() {
@@ -160,14 +160,14 @@ func TestLatenciesAreTheEvents(t *testing.T) {
 	var all []time.Duration
 	for side := Client; side <= Server; side++ {
 		for n := range r.EventCount(side) {
-			if e, _ := r.Event(side, n); e.HandedAt != never {
-				all = append(all, e.HandedAt-e.SentAt)
+			if e, _ := r.Event(side, n); e.DeliveredAt != never {
+				all = append(all, e.DeliveredAt-e.SentAt)
 			}
 		}
 	}
 	slices.Sort(all)
 	require.Greater(t, len(all), 900)
-	require.Equal(t, len(all), r.handed[0]+r.handed[1])
+	require.Equal(t, len(all), r.delivered[0]+r.delivered[1])
 	for _, of1000 := range []int{1, 500, 990, 999, 1000} {
 		require.Equal(t, all[(len(all)*of1000+999)/1000-1].Truncate(histogramStep), r.latencies.quantile(of1000), "%d", of1000)
 	}
@@ -183,6 +183,19 @@ func TestLatenciesAreTheEvents(t *testing.T) {
 	require.Equal(t, r.datagrams, samples[len(samples)-1].Datagrams)
 	require.Len(t, samples, 41)
 }
+
+// When a link turns narrow, the samples tell the queue from the round trip without it.
+func TestSamplesTellTheQueueFromTheRoundTrip(t *testing.T) {
+	r := newRun(t, "rtt=60&rate=90&queue=11&do=8:rate-40")
+	r.Advance(14 * time.Second)
+	for _, s := range r.Samples()[4:] {
+		require.InDelta(t, 90, milliseconds(s.MinRTT[Client]), 10, "60 and two datagrams' time")
+		require.Equal(t, s.At > 8500*time.Millisecond, s.Queue[Client] > 20*time.Millisecond, s.At)
+		require.InDelta(t, milliseconds(s.RTT[Client]), milliseconds(s.MinRTT[Client]+s.Queue[Client]), 30)
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // Outages come when they are said to, long after the first ones and after a change.
 func TestOutages(t *testing.T) {

@@ -24,21 +24,21 @@ func (s Side) Other() Side { return 1 - s }
 // never is the time of what has not happened.
 const never = time.Duration(-1)
 
-// Verdict is what became of one copy of a datagram at the receiver.
-type Verdict uint8
+// Arrival is what the receiver made of one copy of a datagram.
+type Arrival uint8
 
-// The verdicts: those of ackbits' Arrival, or refused with an error.
+// The arrivals: those of ackbits' Arrival, or refused with an error.
 const (
-	UnderWay     = Verdict(0)
-	GotNewest    = Verdict(ackbits.Newest)
-	GotLate      = Verdict(ackbits.Late)
-	GotDuplicate = Verdict(ackbits.Duplicate)
-	GotStale     = Verdict(ackbits.Stale)
+	InFlight     = Arrival(0)
+	GotNewest    = Arrival(ackbits.Newest)
+	GotLate      = Arrival(ackbits.Late)
+	GotDuplicate = Arrival(ackbits.Duplicate)
+	GotStale     = Arrival(ackbits.Stale)
 	GotRefused   = GotStale + 1
 )
 
-func (v Verdict) String() string {
-	return [...]string{"under way", "newest", "late", "duplicate", "stale", "refused"}[v]
+func (a Arrival) String() string {
+	return [...]string{"in flight", "newest", "late", "duplicate", "stale", "refused"}[a]
 }
 
 // Flight is a datagram, from the moment it was sent.
@@ -52,10 +52,10 @@ type Flight struct {
 	Inner  ackbits.Type // of what the application sent, if it was bundled; else 0
 
 	SentAt  time.Duration
-	Fate    simnet.What      // Delivered, or how it was lost: decided when it is sent
+	Outcome simnet.What      // Delivered, or how it was lost: decided when it is sent
 	Copies  int              // how many copies arrive, 0 to 2
 	Arrives [2]time.Duration // when they do
-	Got     [2]Verdict       // and what became of them, once they have
+	Got     [2]Arrival       // and what became of them, once they have
 	arrived int
 
 	AckedAt time.Duration // when the sender received the first acknowledgement; never
@@ -71,11 +71,11 @@ type Event struct {
 	From   Side
 	Size   int
 
-	SentAt   time.Duration
-	Copies   []int         // the flights that carry it
-	FirstIn  time.Duration // when the first copy arrived; never
-	HandedAt time.Duration // when it was handed over, once; never
-	AckedAt  time.Duration // when its sender learnt of it; never
+	SentAt      time.Duration
+	Copies      []int         // the flights that carry it
+	FirstIn     time.Duration // when the first copy arrived; never
+	DeliveredAt time.Duration // when it was delivered, once; never
+	AckedAt     time.Duration // when its sender learnt of it; never
 }
 
 // How much is remembered: some minutes at 60 and 20 Hz, more than any screen
@@ -143,7 +143,7 @@ func (t *trace) addEvent(from Side, size int, now time.Duration) {
 		t.events[from] = append(t.events[from], Event{})
 	}
 	e := &t.events[from][n%maxEvents]
-	*e = Event{Number: n, From: from, Size: size, SentAt: now, Copies: e.Copies[:0], FirstIn: never, HandedAt: never, AckedAt: never}
+	*e = Event{Number: n, From: from, Size: size, SentAt: now, Copies: e.Copies[:0], FirstIn: never, DeliveredAt: never, AckedAt: never}
 	t.sent[from]++
 }
 

@@ -12,24 +12,24 @@ import (
 
 // FlightDetail is all about a datagram.
 type FlightDetail struct {
-	ID       int
-	From     sim.Side
-	Type     string
-	Sequence int
-	Sent     float64
-	Fate     string
-	Arrives  []float64
-	Got      []string
-	Acked    float64
-	Size     int
-	Sealed   bool
-	Header   []sim.Part
-	Payload  []sim.Part
-	Hex      string // all of it, as sent
-	Plain    string // the payload, as the sender and the receiver know it
-	Events   []int  // numbers
-	Names    []int  // the flights that its acknowledgements name as received
-	Missing  []int  // the sequences that they could name and do not, the newest first
+	ID           int
+	From         sim.Side
+	Type         string
+	Sequence     int
+	Sent         float64
+	Outcome      string
+	Arrives      []float64
+	Got          []string
+	Acked        float64
+	Size         int
+	Sealed       bool
+	Header       []sim.Part
+	Payload      []sim.Part
+	Hex          string // all of it, as sent
+	Plain        string // the payload, as the sender and the receiver know it
+	Events       []int  // numbers
+	Acknowledged []int  // the flights that it acknowledges
+	Missing      []int  // the sequences that it could acknowledge and does not, the newest first
 }
 
 // Flight tells all about a datagram; null if it is forgotten.
@@ -39,7 +39,7 @@ func (b *Board) Flight(i, id int) []byte {
 	if !ok {
 		return []byte("null")
 	}
-	d := FlightDetail{ID: f.ID, From: f.From, Type: typeOf(f), Sequence: int(f.Header.Sequence), Sent: ms(f.SentAt), Fate: fate(r, f),
+	d := FlightDetail{ID: f.ID, From: f.From, Type: typeOf(f), Sequence: int(f.Header.Sequence), Sent: ms(f.SentAt), Outcome: outcome(r, f),
 		Acked: ms(f.AckedAt), Size: len(f.Bytes), Sealed: f.Sealed(), Events: f.Events}
 	for n := range f.Copies {
 		d.Arrives = append(d.Arrives, ms(f.Arrives[n]))
@@ -48,12 +48,12 @@ func (b *Board) Flight(i, id int) []byte {
 	d.Header, _, _, _ = sim.DecodeHeader(f.Bytes)
 	d.Payload, _ = sim.DecodePayload(f.Header.Type, f.Plain)
 	d.Hex, d.Plain = hex.EncodeToString(f.Bytes), hex.EncodeToString(f.Plain)
-	d.named(r, f)
+	d.acknowledges(r, f)
 	return encode(d)
 }
 
-// named looks up what the acknowledgements of a datagram mean.
-func (d *FlightDetail) named(r *sim.Run, f *sim.Flight) {
+// acknowledges looks up which flights the acknowledgements of a datagram mean.
+func (d *FlightDetail) acknowledges(r *sim.Run, f *sim.Flight) {
 	h := f.Header
 	n := 32
 	if h.Wide {
@@ -68,7 +68,7 @@ func (d *FlightDetail) named(r *sim.Run, f *sim.Flight) {
 		switch {
 		case !ok:
 		case i == 0 || h.AckBits>>(i-1)&1 != 0:
-			d.Names = append(d.Names, g.ID)
+			d.Acknowledged = append(d.Acknowledged, g.ID)
 		default:
 			d.Missing = append(d.Missing, int(seq))
 		}
@@ -114,7 +114,7 @@ func life(r *sim.Run, e *sim.Event) (moments []Moment) {
 		name := "Copy " + strconv.Itoa(n+1)
 		note(f.SentAt, id, name+" leaves in "+typeOf(f)+" "+strconv.Itoa(int(f.Header.Sequence))+".")
 		if f.Copies == 0 {
-			note(f.SentAt+r.OneWay()/2, id, name+" is "+lossText(f.Fate)+".")
+			note(f.SentAt+r.OneWay()/2, id, name+" is "+lossText(f.Outcome)+".")
 		}
 		for c := range f.Copies {
 			text := name + " arrives."
@@ -124,12 +124,12 @@ func life(r *sim.Run, e *sim.Event) (moments []Moment) {
 			note(f.Arrives[c], id, text)
 		}
 	}
-	if e.HandedAt >= 0 {
-		text := "The " + e.From.Other().String() + " gets it, " + sim.Milliseconds(e.HandedAt-e.SentAt) + " after Send."
-		if e.HandedAt > e.FirstIn {
-			text = "The gap before it has closed: the " + e.From.Other().String() + " gets it, " + sim.Milliseconds(e.HandedAt-e.SentAt) + " after Send."
+	if e.DeliveredAt >= 0 {
+		text := "The " + e.From.Other().String() + " gets it, " + sim.Milliseconds(e.DeliveredAt-e.SentAt) + " after Send."
+		if e.DeliveredAt > e.FirstIn {
+			text = "The gap before it has closed: the " + e.From.Other().String() + " gets it, " + sim.Milliseconds(e.DeliveredAt-e.SentAt) + " after Send."
 		}
-		note(e.HandedAt, -1, text)
+		note(e.DeliveredAt, -1, text)
 	}
 	note(e.AckedAt, -1, "The "+e.From.String()+" learns of it from an acknowledgement.")
 	slices.SortStableFunc(moments, func(a, b Moment) int {

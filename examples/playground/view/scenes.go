@@ -40,14 +40,14 @@ var Scenes = []Scene{
 		"A datagram is held back, and a newer one overtakes it: the server's window shows a hole. When it comes after all, its bit is set, and the server's next datagram tells the client so.",
 		"reorder=6&by=45&cevents=0&sevents=0", 0.1, findGap},
 	{"again", "A lost event comes again",
-		"The datagram with this event is lost, so no acknowledgement names it while later ones are named. That is evidence enough: the client sends the event again at once, instead of waiting for a fixed delay.",
+		"The datagram with this event is lost, and the server acknowledges later ones but not this one. That is evidence enough: the client retransmits the event at once, instead of waiting for a fixed delay.",
 		"sevents=0&cevents=20&do=1.5:cut-60", 0.2, findAgain},
-	{"outrun", "Why 33 acknowledgements can be outrun",
-		"At 250 inputs a second a header names the last 132 ms, and here a burst swallows the server's datagrams for longer: what arrived meanwhile is named by none that gets through, and the client takes it for lost. The second run has Wide on, whose 65 acknowledgements reach back over the gap.",
-		"client=250&cevents=20&burst=150&every=1500&vs=adaptive,bundle,wide", 0.1, findOutrun},
-	{"ahead", "Copies ahead of loss",
-		"This link has lost a tenth of everything for a while, so Adaptive sends a second copy of each event a tick after the first. Here the first is lost, and the copy arrives before anybody could have known.",
-		"loss=10&sevents=0&cevents=10", 0.1, findAhead},
+	{"burst", "When 33 acknowledgements are too few",
+		"At 250 inputs a second the 33 acknowledgements of a header reach back 132 ms, and here a burst swallows the server's datagrams for longer, so that what arrived at its beginning is never acknowledged and the client presumes it lost. The second run has Wide on, whose 65 acknowledgements reach back over the gap.",
+		"client=250&cevents=20&burst=150&every=1500&vs=adaptive,bundle,wide", 0.1, findUnacknowledged},
+	{"proactive", "Proactive copies",
+		"This link has lost a tenth of everything for a while, so Adaptive sends a second copy of each event a tick after the first. Here the first is lost, and the copy arrives before anybody could have known of the loss.",
+		"loss=10&sevents=0&cevents=10", 0.1, findProactive},
 	{"leave", "A Disconnect",
 		"The client leaves: three Disconnects in a row, because none of them is ever acknowledged. The first that arrives ends the session at the server at once, instead of after five seconds of silence.",
 		"loss=20&do=2:leave-0", 0.1, findLeave},
@@ -118,7 +118,7 @@ func findGap(b *Board) (shot, bool) {
 		return shot{}, false
 	}
 	answer, ok := findFlight(r, func(f *sim.Flight) bool {
-		return f.From == sim.Server && f.SentAt >= late.Arrives[0] && f.Got[0] != sim.UnderWay
+		return f.From == sim.Server && f.SentAt >= late.Arrives[0] && f.Got[0] != sim.InFlight
 	})
 	if !ok {
 		return shot{}, false
@@ -126,7 +126,7 @@ func findGap(b *Board) (shot, bool) {
 	return shot{late.SentAt - 20*beat, answer.Arrives[0] + 2*beat, answer.ID, -1}, true
 }
 
-// findEvent returns the first event of the client that was handed over and is as
+// findEvent returns the first event of the client that was delivered and is as
 // asked for, given the flights of its copies.
 func findEvent(r *sim.Run, after time.Duration, as func(e *sim.Event, copies []*sim.Flight) bool) (*sim.Event, bool) {
 	for n := range r.EventCount(sim.Client) {
@@ -158,29 +158,29 @@ func findAgain(b *Board) (shot, bool) {
 	return shot{e.SentAt - 20*beat, e.AckedAt + 5*beat, -1, e.Number}, true
 }
 
-// outrunIn returns the first of the client's datagrams sent in a stretch of time
+// unacknowledgedIn returns the first of the client's datagrams sent in a stretch of time
 // that arrived and was never acknowledged.
-func outrunIn(r *sim.Run, from, to time.Duration) (*sim.Flight, bool) {
+func unacknowledgedIn(r *sim.Run, from, to time.Duration) (*sim.Flight, bool) {
 	return findFlight(r, func(f *sim.Flight) bool {
 		return f.From == sim.Client && f.Copies > 0 && f.AckedAt < 0 && from <= f.SentAt && f.SentAt < to
 	})
 }
 
-func findOutrun(b *Board) (shot, bool) {
-	settled := b.Now() - time.Second // the verdicts on what was sent before are in
+func findUnacknowledged(b *Board) (shot, bool) {
+	settled := b.Now() - time.Second // the arrivals on what was sent before are in
 	for from := 300 * beat; ; {
-		f, ok := outrunIn(b.runs[0], from, settled)
+		f, ok := unacknowledgedIn(b.runs[0], from, settled)
 		if !ok {
 			return shot{}, false
 		}
-		if _, too := outrunIn(b.runs[1], f.SentAt-200*beat, f.SentAt+400*beat); !too {
+		if _, too := unacknowledgedIn(b.runs[1], f.SentAt-200*beat, f.SentAt+400*beat); !too {
 			return shot{f.SentAt - 20*beat, f.SentAt + 330*beat, f.ID, -1}, true
 		}
 		from = f.SentAt + 400*beat
 	}
 }
 
-func findAhead(b *Board) (shot, bool) {
+func findProactive(b *Board) (shot, bool) {
 	r := b.runs[0]
 	e, ok := findEvent(r, 5*time.Second, func(e *sim.Event, copies []*sim.Flight) bool {
 		return len(copies) >= 2 && copies[0].Copies == 0 && copies[1].Copies > 0 && copies[1].SentAt-e.SentAt < 40*beat
@@ -205,7 +205,7 @@ func findLeave(b *Board) (shot, bool) {
 func findSealed(b *Board) (shot, bool) {
 	r := b.runs[0]
 	f, ok := findFlight(r, func(f *sim.Flight) bool {
-		return f.From == sim.Client && f.SentAt > 400*beat && len(f.Events) > 0 && f.Got[0] != sim.UnderWay
+		return f.From == sim.Client && f.SentAt > 400*beat && len(f.Events) > 0 && f.Got[0] != sim.InFlight
 	})
 	if !ok {
 		return shot{}, false

@@ -97,7 +97,7 @@ const (
 	flightAcked
 )
 
-// Flights appends the flights of a run that are under way at some time between
+// Flights appends the flights of a run that are in flight at some time between
 // from and to, the newest first, at most max of them.
 func (b *Board) Flights(dst []byte, i int, from, to time.Duration, max int) []byte {
 	r := b.runs[i]
@@ -138,7 +138,7 @@ func appendFlight(dst []byte, r *sim.Run, f *sim.Flight) []byte {
 	case 2:
 		n[flightArrivesAgain] = ms(f.Arrives[1])
 	}
-	bits := uint64(f.From) | uint64(f.Header.Type)<<1 | uint64(f.Inner)<<9 | uint64(f.Fate)<<17 | uint64(f.Copies)<<21 |
+	bits := uint64(f.From) | uint64(f.Header.Type)<<1 | uint64(f.Inner)<<9 | uint64(f.Outcome)<<17 | uint64(f.Copies)<<21 |
 		uint64(f.Got[0])<<23 | uint64(f.Got[1])<<26
 	if f.Sealed() {
 		bits |= 1 << 29
@@ -244,20 +244,20 @@ type Status struct {
 
 // Event is an event for a list.
 type Event struct {
-	From          sim.Side
-	Number, ID    int
-	Size          int
-	Sent          float64
-	First, Handed float64
-	Acked         float64
-	Copies        []Copy
+	From             sim.Side
+	Number, ID       int
+	Size             int
+	Sent             float64
+	First, Delivered float64
+	Acked            float64
+	Copies           []Copy
 }
 
 // Copy is a copy of an event: when it left and when, if ever, it arrived.
 type Copy struct {
 	Flight        int
 	Sent, Arrives float64
-	Fate          string
+	Outcome       string
 	Sequence      int
 	Type          string
 }
@@ -342,7 +342,7 @@ func newestEvents(r *sim.Run) (out []Event) {
 
 func eventOf(r *sim.Run, e *sim.Event) Event {
 	out := Event{From: e.From, Number: e.Number, ID: int(uint16(e.Number)), Size: e.Size,
-		Sent: ms(e.SentAt), First: ms(e.FirstIn), Handed: ms(e.HandedAt), Acked: ms(e.AckedAt)}
+		Sent: ms(e.SentAt), First: ms(e.FirstIn), Delivered: ms(e.DeliveredAt), Acked: ms(e.AckedAt)}
 	for _, id := range e.Copies[:min(len(e.Copies), listedCopies)] {
 		if f, ok := r.Flight(id); ok {
 			out.Copies = append(out.Copies, copyOf(r, f))
@@ -352,20 +352,20 @@ func eventOf(r *sim.Run, e *sim.Event) Event {
 }
 
 func copyOf(r *sim.Run, f *sim.Flight) Copy {
-	c := Copy{Flight: f.ID, Sent: ms(f.SentAt), Arrives: -1, Fate: fate(r, f), Sequence: int(f.Header.Sequence), Type: typeOf(f)}
+	c := Copy{Flight: f.ID, Sent: ms(f.SentAt), Arrives: -1, Outcome: outcome(r, f), Sequence: int(f.Header.Sequence), Type: typeOf(f)}
 	if f.Copies > 0 {
 		c.Arrives = ms(f.Arrives[0])
 	}
 	return c
 }
 
-// fate says what became of a flight, as far as time has come.
-func fate(r *sim.Run, f *sim.Flight) string {
+// outcome says what became of a flight, as far as time has come.
+func outcome(r *sim.Run, f *sim.Flight) string {
 	switch {
 	case f.Copies == 0:
-		return f.Fate.String()
-	case f.Got[0] == sim.UnderWay:
-		return "under way"
+		return f.Outcome.String()
+	case f.Got[0] == sim.InFlight:
+		return "in flight"
 	}
 	return f.Got[0].String()
 }
@@ -386,7 +386,8 @@ func (b *Board) Samples(i int, after time.Duration) []byte {
 		}
 		rows = append(rows, []float64{ms(s.At),
 			float64(s.Datagrams[0]), float64(s.Datagrams[1]), float64(s.Lost[0]), float64(s.Lost[1]), float64(s.Bytes[0]), float64(s.Bytes[1]),
-			float64(s.Events), float64(s.Handed), float64(s.Copies), ms(s.P50), ms(s.P99), ms(s.RTT[0]), ms(s.RTT[1])})
+			float64(s.Events), float64(s.Delivered), float64(s.Copies), ms(s.P50), ms(s.P99), ms(s.RTT[0]), ms(s.RTT[1]),
+			ms(s.MinRTT[0]), ms(s.MinRTT[1]), ms(s.Queue[0]), ms(s.Queue[1])})
 	}
 	return encode(rows)
 }

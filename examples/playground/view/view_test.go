@@ -94,11 +94,11 @@ func TestDetails(t *testing.T) {
 	for id := range 150 {
 		d := decode[FlightDetail](t, b.Flight(0, id))
 		require.Len(t, d.Hex, 2*d.Size)
-		require.LessOrEqual(t, len(d.Names), 33)
-		for _, name := range d.Names {
-			named := decode[FlightDetail](t, b.Flight(0, name))
-			require.Equal(t, d.From.Other(), named.From)
-			require.LessOrEqual(t, named.Arrives[0], d.Sent, "received before it was named")
+		require.LessOrEqual(t, len(d.Acknowledged), 33)
+		for _, id := range d.Acknowledged {
+			acknowledged := decode[FlightDetail](t, b.Flight(0, id))
+			require.Equal(t, d.From.Other(), acknowledged.From)
+			require.LessOrEqual(t, acknowledged.Arrives[0], d.Sent, "received before it was acknowledged")
 		}
 	}
 	require.Equal(t, "null", string(b.Flight(0, 1_000_000)))
@@ -124,7 +124,7 @@ func TestCells(t *testing.T) {
 						require.Equal(t, byte('-'), peer.Cells[i])
 						continue
 					}
-					want := map[bool]byte{true: '1', false: 'o'}[f.Got[0] != sim.UnderWay]
+					want := map[bool]byte{true: '1', false: 'o'}[f.Got[0] != sim.InFlight]
 					if f.Copies == 0 {
 						want = 'x'
 					}

@@ -1,7 +1,7 @@
 //go:build js && wasm
 
 // The playground's part in WebAssembly: the functions that the page calls. All
-// they do is hand over what package view says.
+// they do is pass on what package view says.
 package main
 
 import (

@@ -76,12 +76,12 @@ func run() error {
 		if !ok {
 			return fmt.Errorf("no figure for %s", name)
 		}
-		verdict := ""
+		mark := ""
 		if cost > band*base || allocs[name] > 0 {
-			verdict = "  FAIL"
+			mark = "  FAIL"
 			failed++
 		}
-		fmt.Printf("%-30s %8.2f %6.0f %7.0f%s\n", name, cost/base, band, allocs[name], verdict)
+		fmt.Printf("%-30s %8.2f %6.0f %7.0f%s\n", name, cost/base, band, allocs[name], mark)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d benchmarks left their band or allocate", failed)

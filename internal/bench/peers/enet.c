@@ -329,7 +329,7 @@ int bench_stream(bench_pair *p, int n, int batch, int ticks) {
 		if (now - last > MAX_TICKS)
 			return FAIL_STUCK;
 	}
-	now += delay; // what is still under way
+	now += delay; // what is still in flight
 	delay = 0;
 	return r;
 }

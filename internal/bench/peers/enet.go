@@ -93,5 +93,5 @@ func enetSubjects() []Subject {
 	}}
 }
 
-// enetPeak is the most reliable data under way in the last Stream, in bytes.
+// enetPeak is the most reliable data in flight in the last Stream, in bytes.
 func enetPeak(p Pair) int { return int(C.bench_peak(p.(*enetPair).c)) }

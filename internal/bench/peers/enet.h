@@ -22,7 +22,7 @@ const char *bench_error(int code);
 // The bytes that ENet holds for a host that serves n connections, or -1.
 int64_t bench_serve(int n);
 
-int bench_peak(const bench_pair *p); // bytes of reliable data under way at most
+int bench_peak(const bench_pair *p); // bytes of reliable data in flight at most
 uint64_t bench_mallocs(void);        // allocations by ENet ever made
 uint64_t bench_live(void);           // by how many bytes its memory grew while they were counted
 void bench_count(int on);

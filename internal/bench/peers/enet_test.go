@@ -5,7 +5,7 @@ package peers
 import "testing"
 
 // TestENetInFlight is TestInFlight for the loop in C: ENet counts the bytes of
-// reliable data under way.
+// reliable data in flight.
 func TestENetInFlight(t *testing.T) {
 	pair, err := openENet()
 	if err != nil {

@@ -51,30 +51,39 @@ func (f *flow) Single(n int) error {
 // without them. It ends few ticks, or none.
 const patience = 5 * time.Millisecond
 
-func (f *flow) Stream(n int) error {
-	f.link.SetDelay(Delay)
-	f.tally.expect(n)
+// reader is B's side of a stream, as seen by A's.
+type reader struct {
+	got, want atomic.Int64
+	enough    chan struct{} // a message once want have arrived
+	result    chan error    // one, at the end
+}
 
-	// B's side: read everything, and say so when want are there.
-	var got, want atomic.Int64
-	enough := make(chan struct{}, 1)
-	result := make(chan error, 1)
+// readAll begins to read n messages into B.
+func (f *flow) readAll(n int) *reader {
+	b := &reader{enough: make(chan struct{}, 1), result: make(chan error, 1)}
 	go func() {
 		for range n {
 			if err := f.receive(); err != nil {
-				result <- err
+				b.result <- err
 				return
 			}
-			if got.Add(1) == want.Load() {
+			if b.got.Add(1) == b.want.Load() {
 				select {
-				case enough <- struct{}{}:
+				case b.enough <- struct{}{}:
 				default:
 				}
 			}
 		}
-		result <- nil
+		b.result <- nil
 	}()
+	return b
+}
 
+func (f *flow) Stream(n int) error {
+	f.link.SetDelay(Delay)
+	f.tally.expect(n)
+
+	b := f.readAll(n)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	wait := func(c <-chan struct{}) {
@@ -84,10 +93,10 @@ func (f *flow) Stream(n int) error {
 		case <-timer.C:
 		}
 	}
-	stop := f.watch(&got)
+	stop := f.watch(&b.got)
 	defer stop()
 	sent := 0
-	for got.Load() < int64(n) {
+	for b.got.Load() < int64(n) {
 		if sent < n {
 			watch := f.link.Watch()
 			for range min(Batch, n-sent) {
@@ -103,16 +112,16 @@ func (f *flow) Stream(n int) error {
 		// missed its own. Past the last send, all that is missing is awaited.
 		due := int64(sent - Batch*(Delay+1))
 		if sent == n {
-			due = min(int64(n), got.Load()+Batch)
+			due = min(int64(n), b.got.Load()+Batch)
 		}
-		want.Store(due)
-		for got.Load() < due {
-			wait(enough)
-			if got.Load() < due {
+		b.want.Store(due)
+		for b.got.Load() < due {
+			wait(b.enough)
+			if b.got.Load() < due {
 				f.link.Advance()
 			}
 			select {
-			case err := <-result:
+			case err := <-b.result:
 				if err != nil {
 					return err
 				}
@@ -121,18 +130,18 @@ func (f *flow) Stream(n int) error {
 			}
 		}
 		select {
-		case <-enough:
+		case <-b.enough:
 		default:
 		}
 	}
-	if err := <-result; err != nil {
+	if err := <-b.result; err != nil {
 		return err
 	}
 	return f.tally.result()
 }
 
 // watch keeps time going while a write blocks, for room in a congestion window
-// or the right to another stream: the peer's answer may be under way. It closes
+// or the right to another stream: the peer's answer may be in flight. It closes
 // the pair when nothing arrives any more. The function it returns ends it.
 func (f *flow) watch(got *atomic.Int64) (stop func()) {
 	const every, limit = 20 * time.Millisecond, 10 * time.Second

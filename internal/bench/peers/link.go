@@ -43,7 +43,7 @@ func NewLink() *Link {
 	return l
 }
 
-// SetDelay makes datagrams wait for ticks from now on. Those under way leave at
+// SetDelay makes datagrams wait for ticks from now on. Those in flight leave at
 // once.
 func (l *Link) SetDelay(ticks int) {
 	l.mu.Lock()

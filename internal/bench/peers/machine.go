@@ -224,7 +224,7 @@ func (p *machinePair) Stream(n int) error {
 			return fmt.Errorf("peers: stuck with %d unacknowledged: %w", p.a.Unacked(), p.tally.result())
 		}
 	}
-	// What is still under way is of no further use, but each end must see it.
+	// What is still in flight is of no further use, but each end must see it.
 	const all = int(^uint(0) >> 1)
 	if err := move(&p.ab, all, p.b); err != nil {
 		return err

@@ -1,0 +1,27 @@
+package endpoint
+
+import "time"
+
+// How often the server does what costs it something: computes for a stranger, admits,
+// answers an unknown session. What is bounded by them is in gate.go and knock.go.
+
+// allowance lets something happen so often a second, and so many at once.
+type allowance struct {
+	interval int64 // between two, in the long run
+	burst    int64 // how many may come at once
+	paid     int64 // the time up to which what happened is paid for
+}
+
+func newAllowance(perSecond, burst int) allowance {
+	return allowance{interval: int64(time.Second) / int64(perSecond), burst: int64(burst)}
+}
+
+// take reports whether one more may happen now, and counts it if so.
+func (a *allowance) take(now int64) bool {
+	paid := max(a.paid, now) + a.interval
+	if paid-now > a.burst*a.interval {
+		return false
+	}
+	a.paid = paid
+	return true
+}
