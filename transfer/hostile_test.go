@@ -499,3 +499,24 @@ func FuzzReceive(f *testing.F) {
 		require.LessOrEqual(t, len(b.incoming), maxIncoming)
 	})
 }
+
+// A peer that answers no offer gets what goes behind the first one, and offers.
+func TestAPeerThatDoesNotAnswer(t *testing.T) {
+	b := newBench(t)
+	_, err := b.SendDigest(nil, zeros{mib}, mib, [32]byte{})
+	require.NoError(t, err)
+	chunks, offers := 0, 0
+	for range 5000 {
+		for _, p := range b.said() {
+			switch m, err := parse(p); {
+			case err == nil && m.kind == kindOffer:
+				offers++
+			default:
+				chunks++
+			}
+		}
+		b.clock.Advance(ms)
+	}
+	require.Equal(t, probeChunks-1, chunks)
+	require.InDelta(t, 6, offers, 3)
+}

@@ -46,10 +46,10 @@ func (o *Outgoing) begin() {
 
 // ready reports whether a chunk waits to be sent. The first probe of all goes right
 // behind the offer, which saves a round trip; what it sends is a few units, for nothing if
-// the file is refused.
+// the file is refused. What is offered again has to be answered first.
 func (o *Outgoing) ready() bool {
-	known := o.accepted || o.offered && o.t.rate.probes == 0
-	return known && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
+	first := o.word.kind == kindOffer && o.word.tries == 1 && o.t.rate.probes == 0
+	return (o.accepted || first) && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
 }
 
 // take returns up to most units that are to be sent now, and whether they were before;
