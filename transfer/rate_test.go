@@ -334,7 +334,7 @@ func TestWhatAPairShows(t *testing.T) {
 func TestAStartIsQuick(t *testing.T) {
 	for _, capacity := range []int64{1_250_000, 12_500_000} {
 		p := newPath(capacity)
-		p.run(220 * msec)
+		p.run(190 * msec)
 		require.InDelta(t, capacity, p.bytes, 0.1*float64(capacity))
 	}
 }
