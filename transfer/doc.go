@@ -50,18 +50,19 @@
 // An event is for what must arrive soon and is small: a spawn, a line of chat. Send
 // takes 256 of them at a time, of 1177 bytes each, and repeats them as fast as it can,
 // which is what they are for and what a map must not do: 300 KiB as events through
-// 2 Mbit/s hold up the game's states for 157 ms. Ordered and OrderedLane are the same
+// 2 Mbit/s hold up the game's states for 150 ms. Ordered and OrderedLane are the same
 // with an order. A transfer is for what is larger than some ten kilobytes, and may take
-// as long as it takes. Many small things are better events, or one file: each transfer
-// costs a round trip before its first byte.
+// as long as it takes. Many small things are better events, or one file: of each but the
+// first, a round trip passes before its first byte.
 //
 // # How it finds its rate
 //
 // Chunks ask for an answer now and then, which says when they arrived by the receiver's
 // clock, so changes of the delay on the way there are known to the microsecond. Short
-// rows of chunks that are sent faster than the rate, at the start once a round trip and
-// at three times the rate, later every third round trip at one and a half times, show how
-// fast the link lets them through. As soon as a queue of more than some 8 ms stands,
+// rows of chunks that are sent faster than the rate, at the start once a round trip, the
+// first right behind the offer, later every third round trip at one and a half times, show
+// how fast the link lets them through. At the start the last two of a row leave together:
+// how far apart they arrive says how much faster the next may be, up to twelve times. As soon as a queue of more than some 8 ms stands,
 // the rate goes down and what made the queue is waited for. A link whose queue is too
 // short for that shows its limit by losing chunks; losses that are there at every rate
 // do not slow a transfer down.

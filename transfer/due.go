@@ -119,7 +119,7 @@ func (t *Transfers) ended() error {
 
 // chunkAt returns when the next chunk may go.
 func (t *Transfers) chunkAt() (at int64, ok bool) {
-	if t.flight.flying >= t.rate.window(t.patience()) || t.flight.full() || !t.more() {
+	if t.rate.probe.state != probeSending && t.flight.flying >= t.rate.window(t.patience()) || t.flight.full() || !t.more() {
 		return 0, false
 	}
 	return t.rate.allowedAt(), true

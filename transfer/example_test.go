@@ -102,7 +102,7 @@ func Example() {
 	network.RunUntil(func() bool { return out.Err() != nil }, time.Minute)
 	fmt.Println(out.Err() == io.EOF, bytes.Equal(stored.data, world))
 	// Output:
-	// dust2: 3 %
-	// dust2: 56 %
+	// dust2: 19 %
+	// dust2: 95 %
 	// true true
 }

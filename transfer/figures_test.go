@@ -75,8 +75,8 @@ var rows = []row{
 	{name: "1 Mbit, up and down", link: link(mbit, mbit, 0), up: []int{mib}, down: []int{mib}, worse: tick, share: 0.75},
 	{name: "2 Mbit, others", link: link(2*mbit, 32*kib, 0), down: []int{2 * mib}, others: true, worse: 75 * ms},
 	{name: "10 Mbit, others", link: link(10*mbit, 128*kib, 0), down: []int{8 * mib}, others: true, worse: 75 * ms},
-	{name: "100 Mbit, 300 KiB", link: link(100*mbit, 256*kib, 0), down: []int{300 * kib}, within: 500 * ms},
-	{name: "100 Mbit, 1 %, 300 KiB", link: link(100*mbit, 256*kib, 0.01), down: []int{300 * kib}, within: 550 * ms},
+	{name: "100 Mbit, 300 KiB", link: link(100*mbit, 256*kib, 0), down: []int{300 * kib}, within: 300 * ms},
+	{name: "100 Mbit, 1 %, 300 KiB", link: link(100*mbit, 256*kib, 0.01), down: []int{300 * kib}, within: 400 * ms},
 	{name: "100 Mbit, 40 ms, 16 MiB", link: after(link(100*mbit, 256*kib, 0), delay(20*ms)), down: []int{16 * mib}, share: 0.75},
 	{name: "10 Mbit, 5 ms of jitter", link: after(link(10*mbit, 128*kib, 0), func(l *simnet.Config) { l.Jitter = 5 * ms }), down: []int{8 * mib}, share: 0.6},
 	{name: "10 Mbit, queue of 5 ms", link: link(10*mbit, 6*kib, 0), down: []int{8 * mib}, share: 0.75, repeats: 1.3},
@@ -93,7 +93,7 @@ var rows = []row{
 	{name: "10 Mbit, nothing waits", link: link(10*mbit, -1, 0), down: []int{mib}, share: 0.5, repeats: 1.3},
 	{name: "10 Mbit, 20 ms of jitter", link: after(link(10*mbit, 128*kib, 0), func(l *simnet.Config) { l.Jitter = 20 * ms }), down: []int{4 * mib}, share: 0.25},
 	{name: "4 Mbit, two sessions", link: link(4*mbit, 64*kib, 0), down: []int{4 * mib}, twin: true, worse: 75 * ms, share: 0.75},
-	{name: "4, 1, then 4 Mbit", link: link(4*mbit, 64*kib, 0), down: []int{4 * mib}, change: []simnet.Config{link(mbit, 64*kib, 0), link(4*mbit, 64*kib, 0)}, within: 16 * time.Second},
+	{name: "4, 1, then 4 Mbit", link: link(4*mbit, 64*kib, 0), down: []int{4 * mib}, change: []simnet.Config{link(mbit, 64*kib, 0), link(4*mbit, 64*kib, 0)}, worse: 375 * ms, within: 16 * time.Second},
 	{name: "4 Mbit, path longer by 50 ms", link: link(4*mbit, 64*kib, 0), down: []int{8 * mib}, change: []simnet.Config{after(link(4*mbit, 64*kib, 0), delay(80*ms))}, worse: tick, share: 0.75},
 	{name: "4 Mbit, dead for 2 s", link: after(link(4*mbit, 64*kib, 0), func(l *simnet.Config) {
 		l.Blackouts = []simnet.Window{{From: 5 * time.Second, To: 7 * time.Second}}
@@ -278,7 +278,7 @@ func TestFigures(t *testing.T) {
 			if r.repeats > 0 {
 				require.LessOrEqual(t, float64(m.repeats), r.repeats*float64(m.lost)+1, line)
 			}
-			require.Less(t, m.answers, m.chunks, line)
+			require.LessOrEqual(t, m.answers, m.chunks, line)
 		})
 	}
 }

@@ -227,11 +227,12 @@ func TestIdsThatWrapLeaveWhatRunsAlone(t *testing.T) {
 	require.ErrorIs(t, b.incoming[1].Err(), ErrCancelled)
 }
 
-// A file that runs keeps later ones within reach of the receiver's memory of offers;
-// they wait, and go on when it has ended.
+// An offer without an answer keeps later ones within reach of the receiver's memory of
+// offers, and a file that runs within half of all ids. They wait, and go on when it was
+// answered, or has ended.
 // P-14.2.1.
 func TestIdsStayInReachOfWhatRuns(t *testing.T) {
-	for _, how := range []kind{kindDone, kindDecline} {
+	for _, how := range []kind{kindAccept, kindDecline, kindDone} {
 		b := newBench(t)
 		b.nextID = 1<<16 - 10
 		first := b.nextID
@@ -242,27 +243,53 @@ func TestIdsStayInReachOfWhatRuns(t *testing.T) {
 			b.said()
 			return o
 		}
-		end := func(id uint16, k kind) {
-			require.NoError(t, b.Receive(append(appendHead(nil, k, id), 0)))
+		hear := func(id uint16, k kind) {
+			payload := appendHead(nil, k, id)
+			if k == kindDone {
+				payload = append(payload, resultGood)
+			}
+			require.NoError(t, b.Receive(payload))
 			b.clock.Advance(ms)
 			b.said()
 		}
-		slow := offer()
-		for i := range uint16(63) {
-			require.True(t, offer().offered, i)
-			end(first+1+i, kindDone)
+		slow, reach := offer(), uint16(idReach)
+		if how == kindDone { // of a file that runs: as if very many others had passed
+			hear(first, kindAccept)
+			reach = idLife
+			b.nextID = first + reach - 2
+		}
+		for ; b.nextID != first+reach; hear(b.nextID-1, kindDone) {
+			require.True(t, offer().offered)
 		}
 		late, later := offer(), offer()
 		require.False(t, late.offered)
 		require.NoError(t, late.Err(), "it waits")
-		end(first, how)
-		require.Error(t, slow.Err())
-		at, ok := b.Deadline()
-		require.True(t, ok && !at.After(b.clock.Now()), "nothing waits for nothing")
-		b.said()
+		hear(first, how)
+		require.Equal(t, how != kindAccept, slow.Err() != nil)
+		if !late.offered {
+			at, ok := b.Deadline()
+			require.True(t, ok && !at.After(b.clock.Now()), "nothing waits for nothing")
+			b.said()
+		}
 		require.True(t, late.offered && later.offered)
-		require.Equal(t, first+64, late.Offer().ID)
+		require.Equal(t, first+reach, late.Offer().ID)
 	}
+}
+
+// A file that runs for long does not make the small ones wait that come after it.
+// P-14.2.1.
+func TestManySmallFilesPassALargeOne(t *testing.T) {
+	g := &game{seed: 1, up: link(2*mbit, 32*kib, 0.01), down: link(2*mbit, 32*kib, 0.01), idle: true}
+	g.start(t)
+	large := sendFile(t, g.b, content(1, 2*mib))
+	for i := range 3 * idReach {
+		o := sendFile(t, g.b, content(uint64(i), 100))
+		require.True(t, g.run(time.Second, o), i)
+		require.Equal(t, io.EOF, o.Err())
+		require.LessOrEqual(t, len(g.a.transfers.incoming), maxIncoming)
+	}
+	require.True(t, g.run(time.Minute, large))
+	require.Equal(t, io.EOF, large.Err())
 }
 
 // The oldest offer that a sender may still repeat is accepted.
@@ -471,4 +498,25 @@ func FuzzReceive(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(b.incoming), maxIncoming)
 	})
+}
+
+// A peer that answers no offer gets what goes behind the first one, and offers.
+func TestAPeerThatDoesNotAnswer(t *testing.T) {
+	b := newBench(t)
+	_, err := b.SendDigest(nil, zeros{mib}, mib, [32]byte{})
+	require.NoError(t, err)
+	chunks, offers := 0, 0
+	for range 5000 {
+		for _, p := range b.said() {
+			switch m, err := parse(p); {
+			case err == nil && m.kind == kindOffer:
+				offers++
+			default:
+				chunks++
+			}
+		}
+		b.clock.Advance(ms)
+	}
+	require.Equal(t, probeChunks-1, chunks)
+	require.InDelta(t, 6, offers, 3)
 }

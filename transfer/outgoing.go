@@ -44,9 +44,12 @@ func (o *Outgoing) begin() {
 	o.say(kindOffer, nil)
 }
 
-// ready reports whether a chunk waits to be sent.
+// ready reports whether a chunk waits to be sent. The first probe of all goes right
+// behind the offer, which saves a round trip; what it sends is a few units, for nothing if
+// the file is refused. What is offered again has to be answered first.
 func (o *Outgoing) ready() bool {
-	return o.accepted && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
+	first := o.word.kind == kindOffer && o.word.tries == 1 && o.t.rate.probes == 0
+	return (o.accepted || first) && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
 }
 
 // take returns up to most units that are to be sent now, and whether they were before;
@@ -120,8 +123,15 @@ func (o *Outgoing) receive(m *message) error {
 			return err
 		}
 		if !o.accepted {
-			o.accepted, o.skip = true, runs
-			o.word = word{}
+			if o.word.tries > 1 { // what went behind the offer was refused like that
+				o.t.rate.probeAgain()
+			}
+			o.accepted, o.word = true, word{}
+			for _, r := range runs {
+				if r.from = max(r.from, o.next); r.from < r.to { // what was sent counts by itself
+					o.skip = append(o.skip, r)
+				}
+			}
 			o.leap()
 		}
 	case kindRefuse:

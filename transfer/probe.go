@@ -18,15 +18,16 @@ const (
 	// probeTicks is how many ticks a probe takes at a sender that sends on ticks.
 	probeTicks = 4
 
-	// The gains of probes, in percent of the rate: while a transfer starts, the first,
-	// at a rate that may already be too high, the second, and all others; on ticks, where
-	// probes are longer; and later. More finds a fast link sooner, and fills the queue of
-	// a slow one.
-	firstGain  = 150
-	secondGain = 300
-	startGain  = 600
-	tickGain   = 200
-	gain       = 150
+	// The gains of probes, in percent of the rate. While a transfer starts: the first, at
+	// a rate that may already be too high; the next, as much as the pair at the end of the
+	// one before gives hope for, up to pairGain, or startGain if it told nothing; on ticks,
+	// where probes are longer. And later. More finds a fast link sooner, and fills the
+	// queue of a slow one: pairGain, if a pair was wrong, with 20 KB.
+	firstGain = 150
+	startGain = 300
+	pairGain  = 1200
+	tickGain  = 200
+	gain      = 150
 
 	// probeRounds is how many round trips lie between a probe that met the limit and
 	// the next. Fewer disturb more, more find a link that got faster later.
@@ -56,20 +57,25 @@ type probe struct {
 	settles     int64 // when an answer to last is late: what is known has to do
 	expires     int64 // when none is expected any more
 	begin, end  mark  // the first and last of it that were answered
+	before      mark  // the one before end
+	pair        int64 // bytes a second at which the last two arrived; 0: not known
 }
 
 // start begins a probe with the chunk serial.
 func (p *probe) start(serial, now, gain, chunks int64) {
-	*p = probe{state: probeSending, gain: gain, first: serial, last: serial + max(chunks, probeChunks) - 1, nextAt: now}
+	*p = probe{state: probeSending, gain: gain, first: serial, last: serial + chunks - 1, nextAt: now}
 }
 
-// sent notes a chunk, and reports whether it asks for an answer. The last but two does
-// so in case that the last is lost.
-func (p *probe) sent(serial, now, patience int64) (ask bool) {
+// sent notes a chunk, and reports whether it asks for an answer. The last three do: in
+// case that the last is lost, and for the pair that ends a probe of the start.
+func (p *probe) sent(serial, now, patience int64, starting bool) (ask bool) {
 	if serial >= p.last {
 		p.state, p.settles, p.expires = probeWaiting, now+patience, now+max(2*patience, probePatience)
 	}
-	return serial == p.first || serial >= p.last || serial == p.last-2
+	if starting && serial == p.last-1 {
+		p.nextAt = now // the pair
+	}
+	return serial == p.first || serial >= p.last-2
 }
 
 // lateAt returns when the wait for an answer ends.
@@ -99,11 +105,25 @@ func (p *probe) answered(m mark) {
 		if p.begin.sum == 0 {
 			p.begin = m
 		}
-		p.end = m
+		if m.serial == p.last && p.end.serial == p.last-1 {
+			p.pair = pair(p.before, p.end, m)
+		}
+		p.before, p.end = p.end, m
 	}
 	if p.state == probeWaiting && m.serial >= p.last {
 		p.state = probeAnswered
 	}
+}
+
+// pair returns how fast the chunk c followed b, which it was sent together with; 0 if
+// that tells nothing, as the receiver did not see b follow a as it was sent: it looks at
+// what arrived on ticks.
+func pair(a, b, c mark) int64 {
+	took, late := b.sentAt-a.sentAt, b.arrivedAt-a.arrivedAt
+	if c.arrivedAt <= b.arrivedAt || late*2 < took || late > took*2 {
+		return 0
+	}
+	return b.rateTo(c)
 }
 
 // result returns the bytes a second at which the probe arrived, and whether that was

@@ -98,6 +98,13 @@ func (r *rate) restart() {
 	r.set(firstRate)
 }
 
+// probeAgain gives up a first probe that nobody answers.
+func (r *rate) probeAgain() {
+	if r.probes == 0 && r.probe.end.sum == 0 {
+		r.probe.state = probeWanted
+	}
+}
+
 func (r *rate) set(bytes int64) {
 	r.bytes = min(max(bytes, leastRate), mostRate)
 	if r.limit > 0 {
@@ -150,8 +157,11 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 		p.state = probeWanted
 	}
 	if p.state == probeWanted && r.bytes != r.limit {
-		g := r.gain()
-		p.start(serial, now, g, r.bytes*g/100*r.probeLength(g)/second/size)
+		g, least := r.gain(), int64(probeChunks)
+		if r.probes == 0 {
+			least-- // the offer went before it
+		}
+		p.start(serial, now, g, max(r.bytes*g/100*r.probeLength(g)/second/size, least))
 	}
 	late := now - slack - r.poll // what was allowed before that is lost
 	r.nextAt = max(r.nextAt, late) + r.time(size)
@@ -159,7 +169,7 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 	ask = r.unasked >= askEvery || now-r.askedAt >= askTime
 	if p.state == probeSending {
 		p.nextAt = max(p.nextAt, late) + r.time(size)*100/p.gain
-		ask = p.sent(serial, now, patience) || ask
+		ask = p.sent(serial, now, patience, r.starting) || ask
 	}
 	if ask {
 		r.askedAt, r.unasked = now, 0
@@ -175,8 +185,8 @@ func (r *rate) gain() int64 {
 		return firstGain
 	case r.poll > 0:
 		return tickGain
-	case r.probes == 1:
-		return secondGain
+	case r.probe.pair > 0:
+		return min(max(r.probe.pair*100/r.bytes, gain), pairGain)
 	}
 	return startGain
 }
@@ -186,8 +196,9 @@ func (r *rate) probeLength(gain int64) int64 {
 	return max(min(probeTime+probeNoise*r.delays.noise, probeExcess*100/(gain-100)), probeTicks*r.poll)
 }
 
-// answered learns when a chunk arrived, by the receiver's clock.
-func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
+// answered learns when a chunk arrived, by the receiver's clock; flying is how many bytes
+// are in flight.
+func (r *rate) answered(c *chunk, serial int64, clock uint32, flying, rtt, now int64) {
 	r.rtt = rtt
 	m, queue := r.delays.add(c, serial, clock, now)
 	r.probe.answered(m)
@@ -209,8 +220,13 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, rtt, now int64) {
 			return
 		}
 		// A queue that is all ours is gone after its own time; the rest of the pause
-		// is for those who share it.
-		r.cut(min(r.bytes, got)*smallShare/100, 2*least, now)
+		// is for those who share it. Where the link has become much slower, all that is
+		// in flight will stand in the queue, too.
+		pause := 2 * least
+		if got < r.bytes/2 {
+			pause = max(pause, flying*second/max(got, r.bytes/leastShare)-rtt)
+		}
+		r.cut(min(r.bytes, got)*smallShare/100, pause, now)
 	}
 }
 
@@ -257,6 +273,9 @@ func (r *rate) judge(f *flight, now, patience int64) {
 		r.set((r.bytes + got) / 2)
 	}
 	r.probes++
+	if r.starting && passed { // nothing of it waits
+		r.nextAt = min(r.nextAt, now)
+	}
 	r.starting = r.starting && passed
 	r.probeAt = now + probeRounds*r.rtt
 }

@@ -71,7 +71,7 @@ func (p *path) hear(a answered) {
 		}
 	}
 	c := p.flight.chunks.At(a.serial)
-	p.answered(c, a.serial, uint32(a.arrived/1000+3600_000_000), 2*p.delay, p.now)
+	p.answered(c, a.serial, uint32(a.arrived/1000+3600_000_000), p.flight.flying, 2*p.delay, p.now)
 	p.judge(&p.flight, p.now, 80*msec)
 }
 
@@ -278,7 +278,7 @@ func TestAProbeIsNotWaitedForForEver(t *testing.T) {
 	var p probe
 	p.start(5, second, startGain, 8)
 	for serial := int64(5); serial <= 12; serial++ {
-		require.Equal(t, serial == 5 || serial == 10 || serial == 12, p.sent(serial, second, 80*msec), serial)
+		require.Equal(t, serial == 5 || serial >= 10, p.sent(serial, second, 80*msec, false), serial)
 	}
 	require.Equal(t, probeWaiting, p.state)
 	require.Equal(t, second+probePatience, p.lateAt())
@@ -292,9 +292,63 @@ func TestAProbeIsNotWaitedForForEver(t *testing.T) {
 	require.Equal(t, probeAnswered, p.state)
 
 	p.start(20, second, startGain, 8)
-	p.sent(20, second, 80*msec)
+	p.sent(20, second, 80*msec, false)
 	p.expire(second+80*msec, 80*msec)
 	require.Equal(t, probeSending, p.state)
 	p.expire(second+80*msec+1, 80*msec)
 	require.Equal(t, probeWanted, p.state, "the file had ended in the middle")
+}
+
+// The last two chunks of a probe leave together: how far apart they arrive tells how fast
+// the link is, if the receiver looked at each as it arrived.
+func TestWhatAPairShows(t *testing.T) {
+	const sent = 2500 * msec / 1000 // between the two before
+	for name, c := range map[string]struct{ before, apart, want int64 }{
+		"10 Mbit/s":                        {sent, 800_000, 1_250_000},
+		"100 Mbit/s, half as far as sent":  {sent / 2, 80_000, 12_500_000},
+		"100 Mbit/s, twice as far as sent": {sent * 2, 80_000, 12_500_000},
+		"closer than that":                 {sent/2 - 1000, 80_000, 0},
+		"further than that":                {sent*2 + 1000, 80_000, 0},
+		"a receiver on ticks":              {0, 0, 0},
+		"the tick between":                 {16 * msec, 0, 0},
+		"both at once":                     {sent, 0, 0},
+	} {
+		var p probe
+		p.start(7, 0, startGain, 4)
+		p.answered(mark{serial: 7, sum: 1000, arrivedAt: 1})
+		at := second
+		p.answered(mark{serial: 8, sum: 2000, sentAt: sent, arrivedAt: at})
+		p.answered(mark{serial: 9, sum: 3000, sentAt: 2 * sent, arrivedAt: at + c.before})
+		require.Zero(t, p.pair, name)
+		p.answered(mark{serial: 10, sum: 4000, sentAt: 2 * sent, arrivedAt: at + c.before + c.apart})
+		require.Equal(t, c.want, p.pair, name)
+	}
+	var p probe
+	p.start(7, 0, startGain, 4)
+	p.answered(mark{serial: 8, sum: 2000, sentAt: sent, arrivedAt: second})
+	p.answered(mark{serial: 10, sum: 4000, sentAt: 2 * sent, arrivedAt: second + sent})
+	require.Zero(t, p.pair, "one of the two is missing")
+}
+
+// A fast link is found within three round trips.
+func TestAStartIsQuick(t *testing.T) {
+	for _, capacity := range []int64{1_250_000, 12_500_000} {
+		p := newPath(capacity)
+		p.run(190 * msec)
+		require.InDelta(t, capacity, p.bytes, 0.1*float64(capacity))
+	}
+}
+
+// Where the link becomes much slower, what is in flight makes a queue, which one pause
+// lets out: the link sends what it has, and nothing comes on top.
+func TestAPauseAfterALinkBecameSlower(t *testing.T) {
+	p := newPath(500_000)
+	p.run(2 * second)
+	p.capacity = 125_000
+	for p.bytes > 125_000 {
+		p.run(msec)
+	}
+	stood := p.queue()
+	p.run(stood - 20*msec)
+	require.Less(t, p.queue(), 60*msec, "after %v ms", stood/msec)
 }

@@ -45,10 +45,13 @@ const (
 	// maxActive is how many files are on their way at once in a direction; further
 	// ones wait.
 	maxActive = 16
-	// idReach is how many ids in a row may have transfers that run: the reach of the
-	// receiver's memory of offers (ids). An offer that comes later than that would be
-	// taken for one that was heard.
+	// idReach is the reach of the receiver's memory of offers (ids): one that is this far
+	// behind the newest is taken for one that was heard. It matters for offers that were
+	// not answered yet: who answered has the file and knows it by its id.
 	idReach = 64
+	// idLife is how many further ids may be given out while a file runs: half of all, since
+	// what is further behind would look new.
+	idLife = 1 << 15
 	// maxIncoming bounds what a peer can have remembered: incoming files, and ended
 	// ones that it or the application has not heard of yet. An offer beyond it is
 	// not acknowledged and comes again.
@@ -123,8 +126,7 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 // are read once to be hashed, in steps by Due, then as they are sent. An error of source
 // ends the transfer and stays here, in Err; the peer only hears that it failed.
 //
-// Sixteen files are on their way at once, and none is offered as long as one runs that
-// was offered 64 files before it: the others wait.
+// Sixteen files are on their way at once; the others wait.
 func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing, error) {
 	o, err := t.add(name, source, size)
 	if err != nil {
@@ -181,7 +183,7 @@ func (t *Transfers) Receive(payload []byte) error {
 			if t.answers++; t.answers == 1 {
 				t.deafAt = now
 			}
-			t.rate.answered(c, serial, m.arrived, t.flight.rtt.Smoothed(), now)
+			t.rate.answered(c, serial, m.arrived, t.flight.flying, t.flight.rtt.Smoothed(), now)
 		}
 		return nil
 	case kindAccept, kindRefuse, kindDone, kindDecline:
@@ -205,10 +207,12 @@ func (t *Transfers) Receive(payload []byte) error {
 	return err
 }
 
-// mayOffer reports whether the next id is in reach of all that run (P-14.2.1).
+// mayOffer reports whether the next id may be given out, so that the receiver can tell
+// what is old from what is new (P-14.2.1).
 func (t *Transfers) mayOffer() bool {
 	return !slices.ContainsFunc(t.outgoing, func(o *Outgoing) bool {
-		return o.offered && t.nextID-o.offer.ID >= idReach
+		ahead := t.nextID - o.offer.ID
+		return o.offered && (ahead >= idLife || ahead >= idReach && !o.accepted && o.err == nil)
 	})
 }
 

@@ -261,7 +261,7 @@ func TestHashingIsBoundedForAllFilesTogether(t *testing.T) {
 		read = 0
 		b.said()
 		require.Positive(t, read, "call %d", calls)
-		require.LessOrEqual(t, read, hashStep)
+		require.LessOrEqual(t, read, hashStep+probeChunks*unit, "and what goes behind the first offer")
 		total += read
 		if calls == 2*files-1 {
 			for _, c := range all {
@@ -580,5 +580,70 @@ func TestMisuse(t *testing.T) {
 	for _, size := range []int64{-1, maxSize + 1, math.MaxInt64} {
 		_, err = tr.Send(nil, bytes.NewReader(nil), size)
 		require.ErrorIs(t, err, ErrLimit)
+	}
+}
+
+// What goes right behind the offer makes a small file arrive with it.
+// P-14.2.6.
+func TestASmallFileTakesOneWay(t *testing.T) {
+	g := &game{seed: 1, up: link(10*mbit, 128*kib, 0), down: link(10*mbit, 128*kib, 0)}
+	g.start(t)
+	g.pair.Run(2 * time.Second)
+	file := content(1, (probeChunks-1)*unit)
+	start := g.pair.Now()
+	o := sendFile(t, g.b, file)
+	require.True(t, g.run(time.Second, o))
+	require.Equal(t, io.EOF, o.Err())
+	require.Equal(t, file, g.a.sinks[0].data)
+	require.Less(t, g.pair.Now()-start, 100*ms, "from the tick that follows, and back")
+	require.Zero(t, g.b.transfers.Stats().Repeated)
+}
+
+// What went behind an offer that was lost is sent again with it, without a long wait.
+func TestAnOfferThatIsLost(t *testing.T) {
+	g := &game{seed: 1, up: link(10*mbit, 128*kib, 0), down: link(10*mbit, 128*kib, 0)}
+	g.start(t)
+	g.pair.Run(2 * time.Second)
+	lost, send := 0, g.b.send
+	g.b.send = func(datagram []byte) {
+		if lost == 0 && len(datagram) == ackbits.HeaderSize+offerSize {
+			lost++
+			return
+		}
+		send(datagram)
+	}
+	start := g.pair.Now()
+	o := sendFile(t, g.b, content(1, 20*kib))
+	require.True(t, g.run(5*time.Second, o))
+	require.Equal(t, io.EOF, o.Err())
+	require.Equal(t, 1, lost)
+	require.Equal(t, content(1, 20*kib), g.a.sinks[0].data)
+	require.Less(t, g.pair.Now()-start, 450*ms)
+}
+
+// The receiver may have what went behind the offer already: it counts once.
+func TestWhatWentBehindTheOfferCountsOnce(t *testing.T) {
+	for from := range int64(6) {
+		for to := from + 1; to <= 10; to++ {
+			b := newBench(t)
+			o, err := b.SendDigest(nil, zeros{10 * unit}, 10*unit, [32]byte{})
+			require.NoError(t, err)
+			for range 20 {
+				b.said()
+				b.clock.Advance(ms)
+			}
+			sent := o.next
+			require.EqualValues(t, probeChunks-1, sent)
+			require.NoError(t, b.Receive(appendRun(appendHead(nil, kindAccept, 0), 0, run{from, to})))
+			for k := range sent {
+				o.arrived(b.flight.chunks.At(k))
+			}
+			for o.ready() {
+				r, _ := o.take(1)
+				o.arrived(&chunk{unit: r.from, units: 1})
+			}
+			done, size := o.Progress()
+			require.Equal(t, size, done, "%d to %d", from, to)
+		}
 	}
 }

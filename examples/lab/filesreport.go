@@ -126,7 +126,7 @@ var fileNotes = []string{
 	"quic and sctp fill the queue, as TCP does, until it overflows or their round trip says so, and the game's datagrams wait in it.",
 	"ackbits events: the file stands before the game's own events in one window and one order, so they wait behind it.",
 	"kcp without its window has no limit but its 256 segments; with it, it leaves room where losses come early, and fills a queue that holds its window.",
-	"100 Mbit/s: the whole file fits into the queue and the others send it at once, which is quicker than to measure the link first, as transfer does.",
+	"100 Mbit/s: the whole file fits into the queue; kcp without its window sends it at once, which is quicker than to measure the link first, as transfer does.",
 }
 
 // rows is a chart with a line for each carrier, the first on top.
