@@ -376,6 +376,32 @@ func TestEventThatIsDueIsNotInFlight(t *testing.T) {
 	require.Zero(t, c.sender.window.inFlight)
 }
 
+// An event that backs off waits: a proactive copy that was due before is taken back, and
+// none of its new plan goes until it has.
+func TestEventThatBacksOffGetsNoProactiveCopy(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	clock.Advance(10 * ms)
+	c.Send([]byte("x"))
+	carrier, _ := c.NextHeader(TypeEvent)
+	require.NotEmpty(t, c.AppendDueEvents(nil, carrier.Sequence, 100))
+	s := &c.sender
+	e := s.outbox.get(0)
+	e.tries, e.plan, e.state = patientTries, copyPlan{left: 2}, e.state|isProactive
+	s.outbox.due.add(0)
+	s.outbox.log.planned = true
+	clock.Advance(30 * ms)
+	s.presumedLost(0, e, byOvertaking, int64(40*ms))
+	require.Equal(t, 1, s.outbox.held)
+	require.Zero(t, s.outbox.due.n)
+	clock.Advance(20 * ms) // past the gap between copies
+	require.False(t, c.EventsDue(100))
+	at, ok := c.Deadline()
+	require.True(t, ok)
+	clock.Set(at)
+	require.True(t, c.EventsDue(100), "when it has backed off")
+	require.Zero(t, s.outbox.held)
+}
+
 // The log of copies is searched by sequences, which come round: a run of the
 // datagram 65,536 earlier is not this datagram's.
 func TestRunOfADatagramBeforeTheWrapIsNotJoined(t *testing.T) {
