@@ -144,13 +144,12 @@ func TestEachEventBacksOffForItself(t *testing.T) {
 func TestTriesBeginAnewOnceAnOlderEventIsDelivered(t *testing.T) {
 	for _, later := range []time.Duration{0, 10 * ms} {
 		q := newQueued(t)
-		p := q.patience()
 		q.Send([]byte("0"))
 		q.Send([]byte("1"))
 		_, first := q.carry()
 		q.carry()
 		newer := q.roundTrip(150 * ms)
-		p = q.patience()
+		p := q.patience()
 		for range patientTries {
 			q.next()
 			q.carry()

@@ -72,7 +72,7 @@ func (l *Level) Arriving() *game.Map {
 // accept decides on what a server offers: one map, of the size that maps have.
 func (l *Level) accept(o transfer.Offer) (transfer.Sink, error) {
 	if string(o.Name) != proto.MapName || o.Size != game.MapSize {
-		return nil, fmt.Errorf("I take a map of %d bytes", game.MapSize)
+		return nil, fmt.Errorf("a map has %d bytes", game.MapSize)
 	}
 	if l.bytes == nil || o.Digest != l.offer.Digest {
 		*l = Level{bytes: make(memoryFile, game.MapSize)}
@@ -126,7 +126,7 @@ func (f *fetching) begin(c *Client) (err error) {
 
 func (f *fetching) accept(o transfer.Offer) (transfer.Sink, error) {
 	if f.asked {
-		return nil, errors.New("I have a map")
+		return nil, errors.New("the map is here already")
 	}
 	f.asked = true
 	return f.level.accept(o)
