@@ -34,6 +34,7 @@ type window struct {
 	lossAt    int64 // when it was last cut for losses without a queue
 	limitedAt int64 // when something last waited for it
 	round     round
+	blamed    lossy  // the round for which it was cut then
 	usual     shares // of the datagrams lost in rounds that the window did not limit
 }
 
@@ -45,6 +46,12 @@ type round struct {
 	most    int64 // the most bytes in flight
 	deepest int64 // the deepest queue that a sample showed
 	limited bool  // something waited for the window
+	shares
+}
+
+// lossy is what a round lost, and how many bytes were in flight at most.
+type lossy struct {
+	most int64
 	shares
 }
 
@@ -265,19 +272,34 @@ func (w *window) standing(p *path) int64 {
 	return p.queue(startSamples)
 }
 
+// blameless reports whether as much is lost with half of what was in flight when the window
+// was cut for losses: then it is the link's doing. A peer that acknowledges one datagram of
+// two looks the same, so it is believed up to graveLoss only.
+func (w *window) blameless() bool {
+	lost := w.round.percent()
+	return 2*w.round.most <= w.blamed.most && 4*lost >= 3*w.blamed.percent() && lost <= graveLoss
+}
+
 // turn fits the window to the round that ends.
 func (w *window) turn(queue int64, p *path, now int64) {
 	r := &w.round
-	if !r.limited {
+	if !r.limited || w.size == leastWindow && r.percent() <= graveLoss { // with so little in flight, the link's doing
 		w.usual.of, w.usual.lost = w.usual.of+r.of, w.usual.lost+r.lost
 		if w.usual.of > usualMemory {
 			w.usual.of, w.usual.lost = w.usual.of/2, w.usual.lost/2
 		}
 	}
 	lost := r.percent() - w.usual.percent()
+	overflows := r.limited && r.lost >= fewestLost && r.of >= fewestSent &&
+		lost > excessLoss && (r.deepest < standsAbove || lost > graveLoss)
 	switch {
-	case r.limited && r.lost >= fewestLost && r.of >= fewestSent &&
-		lost > excessLoss && (r.deepest < standsAbove || lost > graveLoss):
+	case overflows && w.blameless():
+		w.usual.of, w.usual.lost = w.usual.of+r.of, w.usual.lost+r.lost
+		w.lossAt = math.MinInt64 / 2
+	case overflows:
+		if !w.smooth(now) || 2*r.most <= w.blamed.most {
+			w.blamed = lossy{r.most, r.shares}
+		}
 		w.size = r.most * (100 - lost) / 100
 		w.step = w.size / lossStep
 		w.steady, w.lossAt = true, now

@@ -73,6 +73,23 @@ func TestOverloadWastesLittle(t *testing.T) {
 	})
 }
 
+// A link that loses much by itself is filled all the same: that half as much in flight
+// loses as much shows that the window is not the cause.
+func TestLossOfTheLinkHoldsNothingBack(t *testing.T) {
+	const seeds = 8
+	var took time.Duration
+	for seed := range uint64(seeds) {
+		link := narrow(300_000, 45_000, 0.16)
+		link.Delay = 94 * ms
+		g := Game{Seed: seed + 1, Config: copiesOf(4096), Link: link, Traffic: once(1226, 1026), Details: true}
+		r := g.Play()
+		require.NoError(t, r.Err)
+		require.Less(t, r.Events[0].Copies(), 1.3/(1-0.16))
+		took += r.Events[0].Done() / seeds
+	}
+	require.Less(t, took, 25*time.Second, "1.26 MB, of which the link carries 0.3 a second")
+}
+
 // Jitter and a way that becomes longer are no queue, and waste nothing: copies go up
 // by what reordering took for loss before there was a window.
 func TestJitterIsNoQueue(t *testing.T) {
