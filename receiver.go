@@ -62,7 +62,7 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 	}
 	in.Arrival = r.tracker.Classify(in.Sequence)
 	isNew := in.Arrival == Newest || in.Arrival == Late
-	if isNew && events != nil && !r.inbox.ids.admits(events) { // an id neither in the window nor old (P-2.3.5)
+	if isNew && events != nil && !r.inbox.ids.admits(events) { // nothing has changed up to here (P-2.3.1)
 		r.stats.Rejected++
 		return ErrWindow
 	}
@@ -71,7 +71,6 @@ func (r *receiver) receive(in *Incoming, payload []byte, size int) (err error) {
 			return err
 		}
 	}
-	// Nothing has changed up to here (P-2.3.1).
 	r.stats.DatagramsReceived++
 	r.stats.BytesReceived += uint64(size)
 	switch ack := r.tracker.Ack(); in.Arrival {
