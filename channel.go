@@ -28,7 +28,8 @@ type Incoming struct {
 }
 
 // channel joins the two halves; Session and ReliableChannel are built on it. It is the
-// only struct that reaches into both. A datagram received goes to the receiver, the
+// only struct that reaches into both: its owners call methods, its own and those of the
+// halves, which it embeds. A datagram received goes to the receiver, the
 // acknowledgements in its header to the sender. A datagram sent gets its number from
 // the sender and its acknowledgements from the receiver. The channel reads no clock:
 // the time is an argument, as an offset in nanoseconds.
@@ -47,8 +48,8 @@ type channel struct {
 	quietUntil int64
 	trimAt     int64
 
-	receiver receiver
-	sender   sender
+	receiver
+	sender
 }
 
 // init sets the channel up. cfg must be complete.
@@ -113,7 +114,7 @@ func (c *channel) nextHeader(h *Header, now int64) {
 func (c *channel) appendEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
 	out := c.sender.appendEvents(dst, seq, limit, in, now)
 	c.quietUntil = min(c.quietUntil, saturatingAdd(now, c.sender.patience))
-	c.recheck = c.sender.outbox.freshDue()
+	c.recheck = c.sender.freshDue()
 	return out
 }
 
@@ -122,6 +123,12 @@ func (c *channel) carrierSent(now int64) {
 	if c.sender.rule.carrierSent(now) {
 		c.recheck = true
 	}
+}
+
+// quiet notes that nothing is due before until, but for outcomes.
+func (c *channel) quiet(until int64) {
+	c.quietUntil = min(until, c.sender.judgeAt)
+	c.recheck = false
 }
 
 // receive accepts or refuses the datagram whose header is in in, and fills in the rest
@@ -217,7 +224,7 @@ func (c *ReliableChannel) Send(event []byte) (id uint16, err error) {
 // acknowledged one (P-3.1.4).
 func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 	now := c.time.read()
-	if c.err == nil && c.sender.halfway() {
+	if c.err == nil && c.halfway() {
 		c.end(ErrStalled)
 	}
 	if c.err != nil {
@@ -232,7 +239,7 @@ func (c *ReliableChannel) NextHeader(t Type) (h Header, ok bool) {
 // into max bytes.
 func (c *ReliableChannel) EventsDue(max int) bool {
 	now := c.time.read()
-	return c.err == nil && c.sender.fits(max, ownDatagram, now)
+	return c.err == nil && c.fits(max, ownDatagram, now)
 }
 
 // AppendDueEvents appends to dst a list of the events that are due, lowest id first, up
@@ -250,7 +257,7 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 	if c.err != nil {
 		return dst
 	}
-	if !c.sender.eventsDue(now) {
+	if !c.eventsDue(now) {
 		return dst
 	}
 	return c.appendEvents(dst, seq, max, ownDatagram, now)
@@ -259,7 +266,7 @@ func (c *ReliableChannel) AppendDueEvents(dst []byte, seq uint16, max int) []byt
 // AckDue reports whether 32 datagrams, 64 in the wide form, were accepted since the last
 // NextHeader. If more are received before a datagram is sent, some will never be
 // acknowledged: send one now, a heartbeat if there is nothing else (P-6.3.3).
-func (c *ReliableChannel) AckDue() bool { return c.err == nil && c.receiver.ackDue() }
+func (c *ReliableChannel) AckDue() bool { return c.err == nil && c.ackDue() }
 
 // Deadline returns when AppendDueEvents next has something to append, as far as is known
 // now; Send, Receive and AppendDueEvents may change it. ok is false if no event is
@@ -268,7 +275,7 @@ func (c *ReliableChannel) Deadline() (t time.Time, ok bool) {
 	if c.err != nil {
 		return time.Time{}, false
 	}
-	at, ok := c.sender.nextEvents(c.time.now)
+	at, ok := c.nextEvents(c.time.now)
 	if !ok {
 		return time.Time{}, false
 	}
@@ -297,11 +304,11 @@ func (c *ReliableChannel) Receive(h Header, payload []byte) (Incoming, error) {
 func (c *ReliableChannel) NextOutcome() (Outcome, bool) { return c.nextOutcome(c.time.read()) }
 
 // RTT returns the smoothed round-trip time (RFC 6298); 0 before the first sample.
-func (c *ReliableChannel) RTT() time.Duration { return time.Duration(c.sender.path.rtt.Smoothed()) }
+func (c *ReliableChannel) RTT() time.Duration { return c.smoothedRTT() }
 
 // InFlight returns how many events are not known to be delivered, including those that
 // were not sent yet.
-func (c *ReliableChannel) InFlight() int { return c.sender.outbox.undelivered }
+func (c *ReliableChannel) InFlight() int { return c.inFlight() }
 
 // Room returns how many more events Send accepts before ErrUnacknowledged; 0 after the
 // end.

@@ -6,6 +6,12 @@ import "math"
 // half; when copies go is for its copyRule to say (copies.go), how they are packed is
 // packing.go's.
 
+// freshDue reports whether an event may be sent for the first time.
+func (s *sender) freshDue() bool { return s.outbox.freshDue() }
+
+// sendNoCopies forgets which copies are due.
+func (s *sender) sendNoCopies() { s.outbox.due = idSet{} }
+
 // copyDue reports whether a further copy of an event is due and may be sent; the
 // budget holds back copies only, and the oldest event not for long.
 func (s *sender) copyDue() bool {
@@ -34,7 +40,7 @@ func (s *sender) presumeLostAt(e *pending) int64 {
 // eventsDue reports whether an event is due and the window open.
 func (s *sender) eventsDue(now int64) bool {
 	s.collect(now, ownDatagram)
-	return (s.outbox.freshDue() || s.copyDue()) && s.window.open(now)
+	return (s.freshDue() || s.copyDue()) && s.window.open(now)
 }
 
 // fits reports whether an event may go in a list of so many bytes: the oldest that is
@@ -201,7 +207,7 @@ func (s *sender) overtaken(e *pending) bool {
 func (s *sender) nextEvents(now int64) (at int64, ok bool) {
 	crowded := s.window.crowded()
 	full := crowded && s.window.full() // until something is presumed lost
-	switch fresh := s.outbox.freshDue(); {
+	switch fresh := s.freshDue(); {
 	case !fresh:
 		at, ok = s.nextCopy(now, full)
 	case full: // a loss lets first copies go, which no budget holds back

@@ -94,7 +94,7 @@ func (s *Session) expired(now int64) error {
 // stallsAt returns when the session will end by a stall, if its oldest event is not
 // delivered until then; the largest int64 if no event is on the wire.
 func (s *Session) stallsAt() int64 {
-	first, ok := s.channel.sender.waitsSince()
+	first, ok := s.channel.waitsSince()
 	if !ok || s.live.stall < 0 {
 		return math.MaxInt64
 	}
@@ -105,5 +105,5 @@ func (s *Session) stallsAt() int64 {
 // because none was sent for too long (P-6.3.1), or because after a burst the next
 // datagrams would push the first ones out of the ack window (P-6.3.3).
 func (s *Session) heartbeatDue(now int64) bool {
-	return now >= s.live.beatsAt() || s.channel.receiver.ackDue()
+	return now >= s.live.beatsAt() || s.channel.ackDue()
 }

@@ -181,6 +181,20 @@ func (r *receiver) acknowledge(h *Header) {
 	r.pending.clear()
 }
 
+// refuse counts a datagram that was refused before it came here.
+func (r *receiver) refuse(reason error) {
+	r.stats.Rejected++
+	switch reason {
+	case ErrReplayed:
+		r.stats.Replayed++
+	case ErrForged:
+		r.stats.Forged++
+	}
+}
+
+// forged returns how many forged datagrams were refused.
+func (r *receiver) forged() uint64 { return r.stats.Forged }
+
 // ackDue reports whether so many datagrams were accepted since we last sent one that
 // the next could push one of them out of the ack window (P-6.3.3).
 func (r *receiver) ackDue() bool { return r.pending.count >= int(r.ackBits) }

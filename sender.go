@@ -38,7 +38,7 @@ type sender struct {
 
 // senderStats are the counters of this half; see Stats.
 type senderStats struct {
-	DatagramsSent, BytesSent                   uint64
+	DatagramsSent                              uint64
 	Delivered, Lost, LateAcks, OutcomesDropped uint64
 	EventsSent, EventsResent, EventsAhead      uint64
 	EventsDelivered                            uint64
@@ -96,6 +96,24 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 // datagram of a turn later, and count its events as delivered (P-3.1.4).
 func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
 
+// numbered returns how many datagrams got a number: the number of the next one.
+func (s *sender) numbered() int64 { return s.log.count }
+
+// inFlight returns how many events are not known to be delivered.
+func (s *sender) inFlight() int { return s.outbox.undelivered }
+
+// eventLimit returns how many bytes an event may have.
+func (s *sender) eventLimit() int { return int(s.maxEvent) }
+
+// smoothedRTT returns the smoothed round-trip time; 0 before the first sample.
+func (s *sender) smoothedRTT() time.Duration { return time.Duration(s.path.rtt.Smoothed()) }
+
+// withheld reports whether events must not go in application datagrams.
+func (s *sender) withheld() bool { return s.rule.withheld() }
+
+// waiting yields the undelivered events; see outbox.waiting.
+func (s *sender) waiting(ordered bool, yield func(Event) bool) { s.outbox.waiting(ordered, yield) }
+
 // trim gives back memory that was not needed lately.
 func (s *sender) trim(busy bool, now int64) {
 	if s.awake && !busy && s.outbox.undelivered == 0 {
@@ -136,12 +154,12 @@ func (s *sender) end() { s.outbox.clear() }
 // snapshot fills in the counters of this half.
 func (s *sender) snapshot(to *Stats) {
 	n := &s.stats
-	to.DatagramsSent, to.BytesSent = n.DatagramsSent, n.BytesSent
+	to.DatagramsSent = n.DatagramsSent
 	to.Delivered, to.Lost, to.LateAcks, to.OutcomesDropped = n.Delivered, n.Lost, n.LateAcks, n.OutcomesDropped
 	to.EventsSent, to.EventsResent, to.EventsAhead = n.EventsSent, n.EventsResent, n.EventsAhead
 	to.EventsDelivered = n.EventsDelivered
 	to.Undecided = int(n.DatagramsSent - n.Delivered - n.Lost)
-	to.RTT = time.Duration(s.path.rtt.Smoothed())
+	to.RTT = s.smoothedRTT()
 	to.RTTVar = time.Duration(s.path.rtt.Variation())
 	to.MinRTT = time.Duration(s.path.floor())
 	to.QueueDelay = time.Duration(s.path.queue(newestSamples))

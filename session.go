@@ -21,6 +21,7 @@ type Session struct {
 	ordered    bool
 	maxPayload int
 	sealing    *sealing // nil: bare
+	bytesSent  uint64
 	channel    channel
 }
 
@@ -60,8 +61,9 @@ func (s *Session) Receive(datagram []byte) (in Incoming, err error) {
 	}
 	payload, err := in.parse(datagram)
 	if err != nil || datagram[0] != s.format || in.Token != s.token { // P-2.1.4, P-2.1.5
-		s.channel.receiver.stats.Rejected++
-		return Incoming{}, s.refusal(datagram, err)
+		err = s.refusal(datagram, err)
+		s.channel.refuse(err)
+		return Incoming{}, err
 	}
 	if s.sealing != nil {
 		if payload, err = s.open(datagram, payload, in.Sequence); err != nil {
@@ -100,21 +102,13 @@ func (s *Session) refusal(datagram []byte, err error) error {
 
 // open opens a datagram of a sealed session, and counts those that it refuses.
 func (s *Session) open(datagram, payload []byte, seq uint16) (plain []byte, err error) {
-	if len(datagram) < s.sealing.least() {
-		s.channel.receiver.stats.Rejected++
-		return nil, ErrShort
+	err = ErrShort
+	if len(datagram) >= s.sealing.least() {
+		if plain, err = s.sealing.open(datagram, payload, seq); err == nil {
+			return plain, nil
+		}
 	}
-	plain, err = s.sealing.open(datagram, payload, seq)
-	if err == nil {
-		return plain, nil
-	}
-	s.channel.receiver.stats.Rejected++
-	if err == ErrReplayed {
-		s.channel.receiver.stats.Replayed++
-		return nil, err
-	}
-	s.channel.receiver.stats.Forged++
-	if s.channel.receiver.stats.Forged >= maxForged {
+	if s.channel.refuse(err); s.channel.forged() >= maxForged {
 		s.channel.end(s.live.reason(ErrKeyExhausted))
 	}
 	return nil, err
@@ -154,14 +148,14 @@ func (s *Session) AppendDatagram(dst []byte, t Type, payload []byte) (out []byte
 		s.exhaust()
 		return dst, 0, s.channel.err
 	}
-	carries := s.bundle && t > TypeAccept && !s.channel.sender.rule.withheld() // a server must recognise a Connect from strangers (P-10.1.6)
+	carries := s.bundle && t > TypeAccept && !s.channel.withheld() // a server must recognise a Connect from strangers (P-10.1.6)
 	if carries {
 		s.channel.carrierSent(now)
 	}
 	h := Header{Type: t}
 	s.assign(&h, now) // once and never again (P-6.2.1)
 	limit := s.maxPayload - len(payload) - bundleOverhead
-	if !carries || !s.channel.sender.fits(limit, bundle, now) {
+	if !carries || !s.channel.fits(limit, bundle, now) {
 		return s.finish(append(h.appendTo(dst), payload...), len(dst)), h.Sequence, nil
 	}
 	h.Type = TypeBundle // P-10.1.4
@@ -197,7 +191,7 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 	if now < s.channel.quietUntil && !s.channel.recheck || s.channel.err != nil {
 		return dst, false
 	}
-	s.channel.sender.judge(now)
+	s.channel.judge(now)
 	if s.live.draining && asOf >= s.live.leaveBy {
 		s.leave(now)
 	}
@@ -208,10 +202,9 @@ func (s *Session) appendDue(dst []byte, asOf, now int64) (out []byte, ok bool) {
 		s.channel.end(reason)
 		return dst, false
 	}
-	events := s.channel.sender.eventsDue(asOf)
+	events := s.channel.eventsDue(asOf)
 	if !events && !s.heartbeatDue(asOf) {
-		s.channel.quietUntil = min(s.dueAt(), s.channel.sender.judgeAt)
-		s.channel.recheck = false
+		s.channel.quiet(s.dueAt())
 		return dst, false
 	}
 	if s.exhausted() {
@@ -230,10 +223,10 @@ func (s *Session) dueAt() int64 {
 	if s.live.draining {
 		at = min(at, s.live.leaveBy)
 	}
-	if events, ok := s.channel.sender.nextEvents(s.time.now); ok {
+	if events, ok := s.channel.nextEvents(s.time.now); ok {
 		at = min(at, events)
 	}
-	if s.channel.receiver.ackDue() {
+	if s.channel.ackDue() {
 		at = min(at, s.time.now)
 	}
 	return at
@@ -247,7 +240,7 @@ func (s *Session) appendLeaving(dst []byte, now int64) (out []byte, ok bool) {
 	case s.exhausted():
 		s.exhaust()
 		return dst, false
-	case s.live.disconnects == disconnectCopies && s.channel.sender.outbox.freshDue():
+	case s.live.disconnects == disconnectCopies && s.channel.freshDue():
 		return s.appendEvents(dst, now), true
 	case s.live.disconnects > 0:
 		s.live.disconnects--
@@ -283,13 +276,13 @@ func (s *Session) assign(h *Header, now int64) {
 // exhausted reports whether no further datagram may be numbered. The session must end
 // then; see exhaust.
 func (s *Session) exhausted() bool {
-	return s.channel.sender.halfway() || s.sealing != nil && s.channel.sender.log.count >= maxSealed
+	return s.channel.halfway() || s.sealing != nil && s.channel.numbered() >= maxSealed
 }
 
 // exhaust ends a session that is exhausted.
 func (s *Session) exhaust() {
 	reason := ErrKeyExhausted
-	if s.channel.sender.halfway() {
+	if s.channel.halfway() {
 		reason = ErrStalled
 	}
 	s.channel.end(s.live.reason(reason))
@@ -299,17 +292,17 @@ func (s *Session) exhaust() {
 // its bytes.
 func (s *Session) finish(out []byte, start int) []byte {
 	if s.sealing != nil {
-		return s.seal(out, start)
+		out = s.seal(out, start)
 	}
-	s.channel.sender.stats.BytesSent += uint64(len(out) - start)
+	s.bytesSent += uint64(len(out) - start)
 	return out
 }
 
-// seal is finish for a session that is sealed.
+// seal is apart so that finish can be inlined.
+//
+//go:noinline
 func (s *Session) seal(out []byte, start int) []byte {
-	out = s.sealing.seal(out, start, s.channel.sender.log.count-1)
-	s.channel.sender.stats.BytesSent += uint64(len(out) - start)
-	return out
+	return s.sealing.seal(out, start, s.channel.numbered()-1)
 }
 
 // Due yields every datagram that is due: an iterator over AppendDue. Each is built in
@@ -385,7 +378,7 @@ func (s *Session) Shutdown(patience time.Duration) {
 func (s *Session) leave(now int64) {
 	s.live.leave(now)
 	s.channel.quietUntil = 0 // from now on AppendDue always has something to do
-	s.channel.sender.outbox.due = idSet{}
+	s.channel.sendNoCopies()
 }
 
 // closed returns why the application can send nothing more, or nil if it can.
@@ -408,7 +401,7 @@ func (s *Session) closed() error {
 // make; after the end it stays valid.
 func (s *Session) Undelivered() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		s.channel.sender.outbox.waiting(s.ordered, yield)
+		s.channel.waiting(s.ordered, yield)
 	}
 }
 
@@ -418,17 +411,17 @@ func (s *Session) Err() error { return s.channel.err }
 
 // RTT returns the smoothed round-trip time (RFC 6298); 0 before the first sample. It
 // includes the peer's wait for its next datagram, up to a tick.
-func (s *Session) RTT() time.Duration { return time.Duration(s.channel.sender.path.rtt.Smoothed()) }
+func (s *Session) RTT() time.Duration { return s.channel.smoothedRTT() }
 
 // MaxPayload returns how many bytes of payload an application datagram may have.
 func (s *Session) MaxPayload() int { return s.maxPayload }
 
 // MaxEvent returns how many bytes an event may have.
-func (s *Session) MaxEvent() int { return int(s.channel.sender.maxEvent) }
+func (s *Session) MaxEvent() int { return s.channel.eventLimit() }
 
 // InFlight returns how many events are not known to be delivered, including those that
 // were not sent yet. After the end it is how many were so at the end.
-func (s *Session) InFlight() int { return s.channel.sender.outbox.undelivered }
+func (s *Session) InFlight() int { return s.channel.inFlight() }
 
 // Room returns how many more events Send accepts before it ends the session with
 // ErrUnacknowledged, for callers who would rather slow down; 0 after Close, Shutdown or
@@ -441,4 +434,8 @@ func (s *Session) Room() int {
 }
 
 // Stats returns the counters.
-func (s *Session) Stats() Stats { return s.channel.snapshot() }
+func (s *Session) Stats() Stats {
+	st := s.channel.snapshot()
+	st.BytesSent = s.bytesSent
+	return st
+}

@@ -3,7 +3,8 @@ package ackbits
 import "time"
 
 // The counters as the application sees them. Each half of the channel counts its own
-// and copies them here (receiver.snapshot, sender.snapshot).
+// and copies them here (receiver.snapshot, sender.snapshot); the bytes sent are the
+// Session's.
 
 // Stats counts what a session or channel has done since its start. Undecided and the
 // times at the end are not counts: they describe the moment.
