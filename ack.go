@@ -89,11 +89,11 @@ func (t *AckTracker) Receive(seq uint16) Arrival {
 // 1−1−2, which is 65534. A shift by 64 or more leaves no bit. Nor does the initial
 // ack, which was never received.
 func (t *AckTracker) advance(seq uint16) {
-	step := seq - t.Ack()
-	t.history <<= step
+	history := t.history << 1
 	if t.started {
-		t.history |= 1 << (step - 1)
+		history |= 1
 	}
+	t.history = history << (seq - t.Ack() - 1)
 	t.next = seq + 1
 	t.started = true
 }

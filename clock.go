@@ -58,7 +58,7 @@ type timeline struct {
 	clock  Clock
 	manual *ManualClock // clock, if it is a ManualClock: servers read it several times per tick and session
 	moved  int64        // manual.moved at the last reading
-	last   time.Time    // the last reading
+	last   time.Time    // the last reading; of a ManualClock, moved stands for it
 	now    int64
 }
 
@@ -92,7 +92,7 @@ func (l *timeline) reread() int64 {
 	var step time.Duration
 	if m := l.manual; m != nil {
 		step = time.Duration(m.moved - l.moved)
-		l.moved, l.last = m.moved, m.t
+		l.moved = m.moved
 	} else {
 		t := l.clock.Now()
 		step = t.Sub(l.last)
@@ -106,7 +106,11 @@ func (l *timeline) reread() int64 {
 
 // time returns the offset as a time of the clock, counted from the last reading.
 func (l *timeline) time(offset int64) time.Time {
-	return l.last.Add(time.Duration(offset - l.now))
+	last := l.last
+	if m := l.manual; m != nil {
+		last = m.t.Add(time.Duration(l.moved - m.moved))
+	}
+	return last.Add(time.Duration(offset - l.now))
 }
 
 // saturatingAdd returns offset + d, or the largest int64 if that is less (P-1.1.3).

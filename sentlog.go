@@ -160,9 +160,9 @@ func (s *sentLog) remembered(n int64) bool { return n >= s.first }
 // marks them as read. ack is a number.
 func (s *sentLog) news(ack int64, ackBits uint64) (ackNew bool, bitsNew uint64) {
 	if step := ack - s.top; step > 0 {
-		s.known = s.known<<step | 1<<(step-1)
-		s.top = ack
-		ackNew = true
+		known := (s.known<<1 | 1) << (step - 1)
+		s.top, s.known = ack, known|ackBits
+		return true, ackBits &^ known
 	}
 	back := s.top - ack
 	if back > 0 {
@@ -171,7 +171,7 @@ func (s *sentLog) news(ack int64, ackBits uint64) (ackNew bool, bitsNew uint64) 
 	}
 	bitsNew = ackBits &^ (s.known >> back)
 	s.known |= ackBits << back
-	return
+	return ackNew, bitsNew
 }
 
 // oldest returns the index of the highest bit, which stands for the oldest datagram.
