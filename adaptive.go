@@ -34,8 +34,8 @@ const (
 	// longNearGap and longFarGap are the gaps of longPlan: with ticks of 60 Hz its
 	// copies go after 50 and 117 ms, past a burst of 80 ms in five of six cases that
 	// a copy a tick after the first is not.
-	longNearGap = 45 * int64(time.Millisecond)
-	longFarGap  = 62 * int64(time.Millisecond)
+	longNearGap = 48 * int64(time.Millisecond)
+	longFarGap  = 65 * int64(time.Millisecond)
 	// maxHold is how much longer a planned copy may wait for an application
 	// datagram that will carry it, if one is expected. Shorter, and at 60 Hz a
 	// copy would go in a datagram of its own just before; longer, and it would
