@@ -371,7 +371,7 @@ func (a *adaptiveRule) timer(p *path) int64 {
 
 func (a *adaptiveRule) presumeLost(e *pending, overtaken bool, p *path, now int64) cause {
 	switch {
-	case overtaken && now >= a.evidenceAt(e, p):
+	case overtaken && now >= min(a.evidenceAt(e, p), a.timeoutAt(e, p)): // evidence that waits for reordering is evidence
 		e.plan = a.plan(now) // of which this copy is the first
 		return byOvertaking
 	case now >= a.timeoutAt(e, p):

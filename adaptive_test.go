@@ -519,3 +519,22 @@ func TestReorderingIsForgottenInTime(t *testing.T) {
 		p.wantEventsOut(0)
 	}
 }
+
+// Where evidence waits for what may only be late, the timer may come first. The copy was
+// overtaken all the same, and the next has the company that a known loss gets.
+func TestTimerBeforeEvidenceCountsAsEvidence(t *testing.T) {
+	a := adaptiveRule{flow: new(flow), heartbeat: int64(50 * ms), current: copyPlan{left: 3}, reorderStep: reorderSteps}
+	var p path
+	p.sample(0, int64(300*ms), standsAboveMillis)
+	for range 50 { // so steady that the timer is the shorter
+		p.rtt.Add(int64(300 * ms))
+	}
+	e := &pending{}
+	at := a.timeoutAt(e, &p)
+	require.Less(t, at, a.evidenceAt(e, &p))
+	require.Equal(t, notLost, a.presumeLost(e, true, &p, at-1))
+	require.Equal(t, byOvertaking, a.presumeLost(e, true, &p, at))
+	require.Equal(t, a.current, e.plan)
+	require.Equal(t, byTimeout, a.presumeLost(e, false, &p, at))
+	require.Zero(t, e.plan)
+}

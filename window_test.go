@@ -337,3 +337,14 @@ func TestQueueStandsAboveAHeartbeatOrTwoTicks(t *testing.T) {
 		require.Equal(t, tc.want, time.Duration(c.sender.queueAbove)*ms, "%+v", tc.cfg)
 	}
 }
+
+// On a link that loses 30 % by itself, a round that loses 44 % of 27 datagrams is chance.
+func TestChanceIsNoOverflow(t *testing.T) {
+	for _, tc := range []struct {
+		usual, lost, of int64
+		cut             bool
+	}{{30, 12, 27, false}, {30, 13, 27, true}, {0, 3, 27, true}} {
+		w := window{usual: shares{of: 100, lost: tc.usual}, round: round{shares: shares{of: tc.of, lost: tc.lost}}}
+		require.Equal(t, tc.cut, w.unusual(w.round.percent()-tc.usual), "%+v", tc)
+	}
+}

@@ -86,8 +86,9 @@ func TestLossOfTheLinkHoldsNothingBack(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.Less(t, r.Events[0].Copies(), 1.3/(1-0.16))
 		took += r.Events[0].Done() / seeds
+		require.Less(t, r.Events[0].Done(), 25*time.Second, "seed %d", seed+1)
 	}
-	require.Less(t, took, 25*time.Second, "1.26 MB, of which the link carries 0.3 a second")
+	require.Less(t, took, 15*time.Second, "1.26 MB, of which the link carries 0.3 a second")
 }
 
 // Jitter and a way that becomes longer are no queue, and waste nothing: copies go up
