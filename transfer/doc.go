@@ -62,7 +62,9 @@
 // rows of chunks that are sent faster than the rate, at the start once a round trip, the
 // first right behind the offer, later every third round trip at one and a half times, show
 // how fast the link lets them through. At the start the last two of a row leave together:
-// how far apart they arrive says how much faster the next may be, up to twelve times. As soon as a queue of more than some 8 ms stands,
+// how far apart they arrive says how fast the next may go. That may be a burst, which a
+// provider's shaper lets through and nothing more, so no more is in flight then than 300 KiB
+// and twice what has arrived. As soon as a queue of more than some 8 ms stands,
 // the rate goes down and what made the queue is waited for. A link whose queue is too
 // short for that shows its limit by losing chunks; losses that are there at every rate
 // do not slow a transfer down.
