@@ -98,7 +98,7 @@ func (p *probe) expire(now, patience int64) {
 
 // answered notes an answer.
 func (p *probe) answered(m mark) {
-	if p.state == probeNone || p.state == probeWanted || m.serial < p.first {
+	if p.state < probeSending || m.serial < p.first {
 		return
 	}
 	if m.serial <= p.last {

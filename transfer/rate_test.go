@@ -402,6 +402,10 @@ func TestWhatStands(t *testing.T) {
 	require.False(t, done, "ticks of both ends")
 	_, _, done = s.add(at(53*msec), 14*msec, limit, 5*msec)
 	require.True(t, done)
+	_, _, done = s.add(at(54*msec), limit+clearQueue+10*msec-1, limit, 5*msec)
+	require.False(t, done)
+	_, _, done = s.add(at(55*msec), limit+clearQueue+10*msec, limit, 5*msec)
+	require.True(t, done)
 }
 
 // On ticks, probes are long: their gain is small once the link's limit was met.
