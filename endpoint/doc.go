@@ -19,6 +19,7 @@
 // it knows only as far as the hello proves it to Admit. Each session has fresh keys: once
 // both sides have forgotten them, nobody can compute them again, not even with the
 // server's key.
+//
 //   - An eavesdropper learns sizes, times and headers of datagrams, and no more.
 //   - Whoever can send from any address, but sees nothing, cannot make a peer, end one
 //     or move one, and draws no more bytes from the server than it sent.

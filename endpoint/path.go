@@ -24,6 +24,7 @@ const probeInterval = int64(100 * time.Millisecond)
 // datagrams go to another address only once the peer has shown that it receives there. A
 // Server does all of this by itself. A server with a table of its own takes a Path for
 // each peer from its Admission, and
+//
 //   - calls Opened for every datagram of the session that opened;
 //   - sends what AppendDue returns, after each Opened;
 //   - passes Answer every datagram for which ProbeReply returns the session's token;

@@ -2,6 +2,7 @@
 // jitter, reordering, duplication, damage, bandwidth and outages. A seed decides all of
 // it, and it runs in virtual time. It carries any protocol over datagrams ([]byte). Your
 // code needs three methods to take part, and nothing of package ackbits.
+//
 // Three types, each built on the one before:
 //
 //   - A [Link] is one direction of a path. You tell it the time and move the
@@ -34,6 +35,7 @@
 // everything random is decided by comparing integers, and tests pin whole traces. So a
 // test that fails for a seed fails for it again. A property test may draw the seed and
 // the network conditions: see TestNimEnds in example_property_test.go.
+//
 // Nothing here may be used by several goroutines at once. Wrong arguments, such as
 // a probability above 1, are faults of the test and panic with the value.
 package simnet

@@ -62,6 +62,7 @@ type Node interface {
 // An end sends everything in Due, the states of its game included: a scheduled function
 // queues them, and Due, which follows at once, sends them. This stays right when the end
 // moves. For an end that never moves, [Net.Send] is shorter.
+//
 // An end is asked for its Deadline when Run begins, after each of its Receive and
 // Due, and after scheduled functions. So do not let one end call another, which
 // would send late: schedule that call for now, with At.
