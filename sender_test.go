@@ -55,8 +55,6 @@ func TestSameStoryFromEveryStart(t *testing.T) {
 	})
 }
 
-// --- 5.2, the sender: a window, not a count
-
 // Fault: an old event outside the id window is lost in silence (18.8 of docs/protocol.md).
 // P-5.2.2.
 func TestEventOutsideTheWindowWaitsForTheOldEvent(t *testing.T) {
@@ -344,8 +342,6 @@ func TestEventsInFlightAgreeWithAModel(t *testing.T) {
 		}
 	})
 }
-
-// --- 7.1: round trips
 
 // A run of copies that the cursor of retransmissions has passed must not grow: the copy
 // added to it would never come due again. It takes a budget that holds back the
