@@ -13,44 +13,63 @@ import (
 // What AppendDue and Due send, in which order, how a datagram is filled, and that Deadline
 // says exactly when there is something to do.
 
+// drawnTimers draws whatever decides when something is due.
+func drawnTimers(rt *rapid.T) Config {
+	return Config{
+		Wide:         rapid.Bool().Draw(rt, "wide"),
+		Ordered:      rapid.Bool().Draw(rt, "ordered"),
+		Backlog:      rapid.SampledFrom([]int{0, 3}).Draw(rt, "backlog"),
+		PollInterval: rapid.SampledFrom([]time.Duration{0, 16 * ms, 200 * ms}).Draw(rt, "P"),
+		Heartbeat:    rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(rt, "heartbeat"),
+		ResendDelay:  rapid.SampledFrom([]time.Duration{0, 7 * ms}).Draw(rt, "retransmission"),
+		StallTimeout: rapid.SampledFrom([]time.Duration{0, -1, 30 * ms, time.Second}).Draw(rt, "stall"),
+		Adaptive:     rapid.Bool().Draw(rt, "adaptive"),
+		Bundle:       rapid.Bool().Draw(rt, "bundle"),
+		EventRate:    rapid.SampledFrom([]int{0, 0, 700}).Draw(rt, "rate"),
+	}
+}
+
+// probe calls AppendDue, which must do something exactly if the deadline has come.
+func (y *story) probe(rt *rapid.T, p *actor) bool {
+	p.s.NextOutcome() // a reading
+	due := p.s.Err() == nil && p.deadline() <= y.now()
+	alive := p.s.Err() == nil
+	out, ok := p.s.AppendDue(nil)
+	require.Equal(rt, due, ok || alive && p.s.Err() != nil, "%v, deadline %v", y.now(), p.deadline())
+	if ok {
+		p.packet(out)
+	}
+	p.check()
+	p.events = nil
+	return ok
+}
+
+// probeEdge goes to the deadline: nothing is due a nanosecond before.
+func (y *story) probeEdge(rt *rapid.T, p *actor) {
+	for n := 0; y.probe(rt, p); n++ {
+		require.Less(rt, n, 1000)
+	}
+	if left := p.deadline() - y.now(); p.s.Err() == nil {
+		require.Positive(rt, left)
+		y.clock.Advance(left - 1)
+		require.False(rt, y.probe(rt, p))
+		require.NoError(rt, p.s.Err())
+		y.clock.Advance(1)
+		require.True(rt, y.probe(rt, p) || p.s.Err() != nil)
+	}
+}
+
 // Deadline is the earliest of them, exact, after any history.
 // P-6.6.1.
 func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := Config{
-			Wide:         rapid.Bool().Draw(rt, "wide"),
-			Ordered:      rapid.Bool().Draw(rt, "ordered"),
-			Backlog:      rapid.SampledFrom([]int{0, 3}).Draw(rt, "backlog"),
-			PollInterval: rapid.SampledFrom([]time.Duration{0, 16 * ms, 200 * ms}).Draw(rt, "P"),
-			Heartbeat:    rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(rt, "heartbeat"),
-			ResendDelay:  rapid.SampledFrom([]time.Duration{0, 7 * ms}).Draw(rt, "retransmission"),
-			StallTimeout: rapid.SampledFrom([]time.Duration{0, -1, 30 * ms, time.Second}).Draw(rt, "stall"),
-			Adaptive:     rapid.Bool().Draw(rt, "adaptive"),
-			Bundle:       rapid.Bool().Draw(rt, "bundle"),
-			EventRate:    rapid.SampledFrom([]int{0, 0, 700}).Draw(rt, "rate"),
-		}
+		cfg := drawnTimers(rt)
 		y := newStory(rt)
 		a, b := y.enter("A", cfg), y.enter("B", cfg)
-		probe := func(p *actor) bool {
-			p.s.NextOutcome() // a reading
-			due := p.s.Err() == nil && p.deadline() <= y.now()
-			alive := p.s.Err() == nil
-			out, ok := p.s.AppendDue(nil)
-			require.Equal(rt, due, ok || alive && p.s.Err() != nil, "%v, deadline %v", y.now(), p.deadline())
-			if ok {
-				p.packet(out)
-			}
-			p.check()
-			p.events = nil
-			return ok
-		}
 		pick := func(label string) *actor { return rapid.SampledFrom([]*actor{a, b}).Draw(rt, label) }
+		peer := func(p *actor) *actor { return map[*actor]*actor{a: b, b: a}[p] }
 		travel := func(rt *rapid.T, keep bool) {
 			from := pick("from")
-			to := b
-			if from == b {
-				to = a
-			}
 			if len(from.flying) == 0 {
 				return
 			}
@@ -58,7 +77,7 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 			if !keep {
 				k.drop()
 			}
-			to.s.Receive(slices.Clone(k.bytes))
+			peer(from).s.Receive(slices.Clone(k.bytes))
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"send": func(rt *rapid.T) {
@@ -76,21 +95,16 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 			"deliver":   func(rt *rapid.T) { travel(rt, false) },
 			"duplicate": func(rt *rapid.T) { travel(rt, true) },
 			"all arrive": func(rt *rapid.T) {
-				for _, k := range slices.Clone(a.flying) {
+				for _, k := range slices.Concat(a.flying, b.flying) {
 					k.drop()
-					b.s.Receive(k.bytes)
-				}
-				for _, k := range slices.Clone(b.flying) {
-					k.drop()
-					a.s.Receive(k.bytes)
+					peer(k.from).s.Receive(k.bytes)
 				}
 			},
 			"burst": func(rt *rapid.T) {
 				p := pick("who")
-				to := map[*actor]*actor{a: b, b: a}[p]
 				for range 40 {
 					if out, _, err := p.s.AppendDatagram(nil, TypeInput, nil); err == nil {
-						to.s.Receive(out)
+						peer(p).s.Receive(out)
 					}
 				}
 			},
@@ -104,21 +118,8 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 					pick("who").s.Close()
 				}
 			},
-			"poll once": func(rt *rapid.T) { probe(pick("who")) },
-			"edge": func(rt *rapid.T) {
-				p := pick("who")
-				for n := 0; probe(p); n++ {
-					require.Less(rt, n, 1000)
-				}
-				if left := p.deadline() - y.now(); p.s.Err() == nil {
-					require.Positive(rt, left)
-					y.clock.Advance(left - 1)
-					require.False(rt, probe(p))
-					require.NoError(rt, p.s.Err())
-					y.clock.Advance(1)
-					require.True(rt, probe(p) || p.s.Err() != nil)
-				}
-			},
+			"poll once": func(rt *rapid.T) { y.probe(rt, pick("who")) },
+			"edge":      func(rt *rapid.T) { y.probeEdge(rt, pick("who")) },
 		})
 	})
 }

@@ -311,21 +311,27 @@ func (m *model) receive(b []byte) (in Incoming, numbers []int64, err error) {
 	m.unacked.add(number)
 	m.stats.AcksOutrun += uint64(m.unacked.below(m.tracker.newest - m.sizes.acks))
 	in.Payload = p.payload
-	in.Latest = p.payload != nil
-	for k, t := range m.types {
-		if k > number && t == p.Type {
-			in.Latest = false
-		}
-		if k < m.tracker.newest-m.sizes.history {
-			delete(m.types, k)
-		}
-	}
-	m.types[number] = p.Type
+	in.Latest = m.latest(number, p.Type) && p.payload != nil
 	in.Events, numbers = m.deliver(p.list)
 	if p.Type == TypeDisconnect && arrival == Newest {
 		m.err = ErrPeerLeft
 	}
 	return in, numbers, nil
+}
+
+// latest notes the type of a datagram, and reports whether no newer one had it.
+func (m *model) latest(number int64, of Type) bool {
+	latest := true
+	for k, t := range m.types {
+		if k > number && t == of {
+			latest = false
+		}
+		if k < m.tracker.newest-m.sizes.history {
+			delete(m.types, k)
+		}
+	}
+	m.types[number] = of
+	return latest
 }
 
 // deliver receives a list and returns what is delivered.
