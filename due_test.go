@@ -29,6 +29,10 @@ func drawnTimers(rt *rapid.T) Config {
 	}
 }
 
+func (y *story) waitUpTo(rt *rapid.T, most time.Duration) {
+	y.clock.Advance(time.Duration(rapid.Int64Range(0, int64(most)).Draw(rt, "d")))
+}
+
 // probe calls AppendDue, which must do something exactly if the deadline has come.
 func (y *story) probe(rt *rapid.T, p *actor) bool {
 	p.s.NextOutcome() // a reading
@@ -108,10 +112,8 @@ func TestAppendDueDoesSomethingExactlyFromDeadlineOn(t *testing.T) {
 					}
 				}
 			},
-			"pass": func(rt *rapid.T) { y.clock.Advance(time.Duration(rapid.Int64Range(0, int64(120*ms)).Draw(rt, "d"))) },
-			"pass long": func(rt *rapid.T) {
-				y.clock.Advance(time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(rt, "d")))
-			},
+			"pass":      func(rt *rapid.T) { y.waitUpTo(rt, 120*ms) },
+			"pass long": func(rt *rapid.T) { y.waitUpTo(rt, 2*time.Second) },
 			"step back": func(rt *rapid.T) { y.clock.Advance(-time.Hour) },
 			"close": func(rt *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(rt, "really") == 0 {
