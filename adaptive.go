@@ -188,11 +188,11 @@ func (a *adaptiveRule) lossRate() (rate, pairs int64) {
 		}
 		n++
 	}
-	span := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
+	sent := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
 	if n == sampledLosses {
-		span = a.age(n - 1)
+		sent = a.age(n - 1)
 	}
-	rate = a.bounded(int64(n) * million / max(span, 1))
+	rate = a.bounded(int64(n) * million / max(sent, 1))
 	if n < recentLosses {
 		return rate, 0
 	}
