@@ -25,7 +25,7 @@ var (
 	ErrRefused = errors.New("transfer: refused")
 )
 
-// ErrOutcomes: the receiver answers, but for some seconds, or ever since the start, no
+// ErrOutcomes: the receiver answers, but for some seconds, or since the very start, no
 // outcome was passed to Transfers.Outcome. The session needs Config.Outcomes, and whoever
 // fetches its outcomes must pass all of them on. A few that are missing cost only
 // retransmissions.

@@ -68,7 +68,8 @@ const (
 	hashBuffer = 32 << 10
 )
 
-// Transfers is one end of all transfers of a session.
+// Transfers is one end of all transfers of a session. Like the session, it is not safe for
+// concurrent use.
 type Transfers struct {
 	session *ackbits.Session
 	cfg     Config
@@ -126,9 +127,10 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 
 // Send offers a file to the peer. name has up to 255 bytes and is copied. The file is the
 // first size bytes of source, at most 2 TiB; if either is too long, the error is
-// ErrLimit. source must not change until the transfer has ended. It is read twice, only
-// within Due: once in steps, to be hashed, and once as it is sent. If it fails, the
-// transfer ends, Err returns its error, and the peer only hears that the source failed.
+// ErrLimit. Once the session has ended, the error is the session's. source must not
+// change until the transfer has ended. It is read within Due only: once in steps, to be
+// hashed, and then each part as it is sent. If it fails, the transfer ends, Err returns
+// its error, and the peer only hears that the source failed.
 //
 // Up to 16 files are sent at the same time; the others wait.
 func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing, error) {
@@ -326,8 +328,8 @@ func (t *Transfers) Idle() bool {
 	return !t.answer.due
 }
 
-// Incoming yields the files that the peer is sending, in the order of their offers, and
-// each file that has ended once more.
+// Incoming yields the files that the peer is sending, in the order of their offers. A
+// file that has ended is yielded one last time.
 func (t *Transfers) Incoming() iter.Seq[*Incoming] {
 	return func(yield func(*Incoming) bool) {
 		for _, in := range slices.Clone(t.incoming) {
