@@ -95,10 +95,10 @@ type ClientConfig struct {
 	Session ackbits.Config
 	// AEAD is like ServerConfig.AEAD, and must be the same.
 	AEAD func(key []byte) (cipher.AEAD, error)
-	// Timeout is how long the client tries to join. If 0, 5 s. More than the Timeout of
-	// the server's sessions helps only as long as the server has not admitted the client.
-	// Once it has, it ends a session from which nothing comes for that long, and the
-	// client has to try again as a new Client.
+	// Timeout is how long the client tries to join. If 0, 5 s. A value above the Timeout
+	// of the server's sessions helps only while the server has not admitted the client. A
+	// server that has admitted it, and then hears nothing of the session for its Timeout,
+	// ends the session; the client then has to try again as a new Client.
 	Timeout time.Duration
 }
 
