@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     AB_MAX_DATAGRAM = 1200, /* P-2.1.2 */
     AB_MAX_NONCE = 64,
@@ -145,5 +149,9 @@ typedef struct ab_state {
 } ab_state;
 
 ab_state ab_state_of(const ab_session *s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

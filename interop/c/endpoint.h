@@ -8,6 +8,10 @@
 
 #include "ackbits.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { AB_MAX_HELLO = 512, AB_MAX_REPLY = 512, AB_MAX_REASON = 256 }; /* bytes (P-13.1.4) */
 
 /* What a platform's library of cryptography has to give. Each function returns false if
@@ -44,7 +48,7 @@ typedef struct ab_bucket {
     int64_t paid;            /* the time up to which what was taken is paid for */
 } ab_bucket;
 
-/* One attempt to join, and the session that comes of it: some 6 kB that the caller owns and
+/* One attempt to join, and the session that comes of it: some 5 kB that the caller owns and
  * does not move or copy while it is in use. Read the fields by the functions below. */
 typedef struct ab_client {
     ab_config config; /* of the session */
@@ -108,5 +112,9 @@ ab_error ab_client_ended(const ab_client *c);
  * AB_REFUSED, else nothing. A 0 follows the *size bytes, which are as the server sent them: do
  * not show a reason as it is. Valid until ab_client_end. */
 const uint8_t *ab_client_said(const ab_client *c, size_t *size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -212,10 +212,14 @@ static void try_damage(void) {
         }
     for (size_t size = v.accept.size + 1; size < sizeof v.accept.bytes; size += 7)
         want(hand(&c, 2000 + (int64_t)size, v.accept.bytes, size, NULL) != AB_OK, "a longer one is taken", (int64_t)size);
+    message longer = challenge_with(67, 9, -1);
+    longer.size++;
+    want(hand_message(&c, 4500, &longer) != AB_OK, "a longer Challenge is taken", 0);
     want(!ab_client_session(&c) && !ab_client_ended(&c), "damage did something", 0);
     want(hand_message(&c, 4500, &v.accept) == AB_OK && ab_client_session(&c), "the Accept does not open", 0);
     const message *codes[] = {&v.probe, &v.reset};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        want(hand(&c, 4500, codes[i]->bytes, 25, NULL) != AB_OK && hand(&c, 4500, codes[i]->bytes, 27, NULL) != AB_OK, "another size is taken", i);
         for (size_t bit = 0; bit < codes[i]->size * 8; bit++) {
             message m = *codes[i];
             m.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -223,6 +227,7 @@ static void try_damage(void) {
                 continue; /* what is asked may be anything */
             want(hand_message(&c, 4500, &m) != AB_OK && !ab_client_ended(&c), "a flipped bit does not matter", (int64_t)bit);
         }
+    }
     want(due(&c, 4500).size == 0, "damage is answered", 0);
     ab_client_end(&c);
 }
@@ -265,10 +270,9 @@ static void try_reason(message challenge, ab_error why) {
         for (message m; (m = due(&c, ms)).size > 0; hellos++)
             want(equal(&m, &v.hello_bare), "it shows a cookie", ms);
         hand_message(&c, ms, &challenge);
-        if (ms == 0 && why == AB_SERVER_KEY) {
-            message other = challenge_with(2, 9, -1);
-            hand_message(&c, ms, &other); /* counts for less */
-        }
+        message version = challenge_with(2, 9, -1);
+        if (why == AB_SERVER_KEY)
+            hand_message(&c, ms, &version); /* counts for less */
     }
     want(ab_client_ended(&c) == why, ab_error_name(ab_client_ended(&c)), why);
     want(hellos == 20, "so many Hellos", hellos);
@@ -290,10 +294,19 @@ static void try_put_off(void) {
     ab_client_end(&c);
 }
 
+/* A library that does not mind the result of zeros. */
+static bool careless_x25519(void *context, const uint8_t a[32], const uint8_t b[32], uint8_t shared[32]) {
+    if (!libcrypto.x25519(context, a, b, shared))
+        memset(shared, 0, 32);
+    return true;
+}
+
 static void try_low_order(void) {
     test_name = "a point of low order, and an Accept before any Challenge";
     ab_client c;
-    begin_with(&c, &v.private_key, &v.hello, NULL, false, &libcrypto);
+    ab_crypto careless = libcrypto;
+    careless.x25519 = careless_x25519;
+    begin_with(&c, &v.private_key, &v.hello, NULL, false, &careless);
     due(&c, 0);
     want(hand_message(&c, 0, &v.accept) == AB_IGNORED, "an Accept is taken", 0);
     want(hand_message(&c, 0, &v.refuse) == AB_IGNORED, "a Refuse is taken", 0);
@@ -417,6 +430,21 @@ static void try_forgetting(void) {
     }
 }
 
+/* What was blamed before a cookie came is forgotten; a clock that goes back stands still. */
+static void try_second_thoughts(void) {
+    test_name = "second thoughts";
+    ab_client c;
+    message version = challenge_with(2, 9, -1);
+    begin_with(&c, &v.private_key, &v.hello, NULL, false, &libcrypto);
+    hand_message(&c, 0, &version);
+    hand_message(&c, 0, &v.challenge);
+    want(due(&c, 0).size > 0 && due(&c, 100).size == 0, "no Hello, or one more", 0);
+    want(due(&c, -5000).size == 0 && due(&c, -4851).size == 0 && due(&c, -4850).size > 0, "the next is not due 250 ms later", 0);
+    due(&c, 100000);
+    want(ab_client_ended(&c) == AB_TIMEOUT, "it blames the version", 0);
+    ab_client_end(&c);
+}
+
 static void try_leaving(void) {
     test_name = "leaving, with a clock that goes back";
     ab_client c;
@@ -514,6 +542,7 @@ bool try_client(void) {
     try_turns();
     try_bound();
     try_forgetting();
+    try_second_thoughts();
     try_leaving();
     try_failures();
     try_bad_configs();
