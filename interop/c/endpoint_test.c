@@ -71,7 +71,8 @@ static ab_error hand(ab_client *c, int64_t ms, const uint8_t *bytes, size_t size
 static ab_error hand_message(ab_client *c, int64_t ms, const message *m) { return hand(c, ms, m->bytes, m->size, NULL); }
 
 static message due(ab_client *c, int64_t ms) {
-    message m = {{0}, 0};
+    message m;
+    memset(m.bytes, 0xA5, sizeof m.bytes);
     m.size = ab_client_due(c, START + ms * MS, m.bytes);
     return m;
 }
@@ -96,8 +97,10 @@ static void replay_session(ab_client *c) {
     want(payload.size == 6 && memcmp(payload.bytes, "vector", 6) == 0, "the server's datagram does not open", 0);
     m = message_of("message_probe");
     hand_message(c, 300, &m);
+    want(ab_client_deadline(c) == START + 300 * MS, "a Probe is not answered at once", ab_client_deadline(c));
     m = due(c, 300);
     compare_bytes("message_probe_reply", m.bytes, m.size);
+    want(due(c, 300).size == 0, "a Probe is answered twice", 0);
     m = message_of("message_reset");
     hand_message(c, 300, &m);
     want(ab_client_ended(c) == AB_RESET, "a Reset does not end it", 0);
@@ -450,6 +453,9 @@ static void try_leaving(void) {
     ab_client c;
     begin(&c, true);
     hand_message(&c, 10, &v.accept);
+    message fresh = challenge_with(67, 9, -1);
+    want(hand_message(&c, 10, &fresh) == AB_IGNORED && hand_message(&c, 10, &v.accept) == AB_IGNORED && hand_message(&c, 10, &v.refuse) == AB_IGNORED,
+         "it does not ignore the handshake's messages", 0);
     want(due(&c, 60).size > 0, "no Heartbeat", 0); /* at 60 ms: 50 after the start of the session */
     want(due(&c, -5000).size == 0 && due(&c, -4951).size == 0 && due(&c, -4950).size > 0, "no Heartbeat 50 ms later", 0);
     ab_close(ab_client_session(&c), START - 4950 * MS);
