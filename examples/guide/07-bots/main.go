@@ -34,7 +34,7 @@ func newBot(clock ackbits.Clock, number int) *bot {
 
 func (b *bot) pick() {
 	if s := b.Session(); s != nil && s.Room() > 0 && b.picked < 20 { // nil until the server has admitted it
-		s.Send([]byte("coin"))
+		s.Send(fmt.Append(nil, "coin ", b.picked))
 		b.picked++
 	}
 }
