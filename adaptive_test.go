@@ -376,6 +376,53 @@ func TestEventThatIsDueIsNotInFlight(t *testing.T) {
 	require.Zero(t, c.sender.window.inFlight)
 }
 
+// halved is an adaptive session that lost one datagram of two, by overtaking.
+func halved(t *testing.T, cfg Config) *actor {
+	cfg.Adaptive = true
+	p := solo(t, cfg)
+	p.emit(TypeInput)
+	arrived := p.emit(TypeInput)
+	p.sleep(30 * ms)
+	p.ack(arrived.Sequence, 0)
+	return p
+}
+
+// The first losses of all, where they are many, call for proactive copies of the event that
+// they took, too: it had none planned.
+func TestFirstLossesCallForAProactiveCopyOfWhatTheyTook(t *testing.T) {
+	p := solo(t, Config{Adaptive: true})
+	p.send("0")
+	p.wantEventsOut(0)
+	for range 16 {
+		p.emit(TypeInput)
+	}
+	p.sleep(30 * ms)
+	p.ack(16, 0b0101_0101_0101_010) // every other arrived
+	p.wantEventsOut(0)              // it was overtaken
+	p.sleep(time.Duration(nearGap) - 1)
+	p.wantNothing()
+	p.sleep(1)
+	p.wantEventsOut(0)
+	require.EqualValues(t, 1, p.s.Stats().EventsAhead)
+}
+
+// Proactive copies leave half of a second's budget to events that are known to be
+// missing.
+func TestProactiveCopiesLeaveHalfOfTheBudget(t *testing.T) {
+	p := halved(t, Config{EventRate: 1000, Heartbeat: time.Second})
+	p.sendN(12, 96) // 100 bytes each in a list
+	p.flush()
+	p.sleep(time.Duration(nearGap))
+	p.flush()
+	require.EqualValues(t, 5, p.s.Stats().EventsAhead)
+	require.EqualValues(t, 5, p.s.Stats().EventsResent)
+	arrived := p.emit(TypeInput)
+	p.sleep(30 * ms)
+	p.ack(arrived.Sequence, 0) // all copies so far were overtaken
+	p.flush()
+	require.EqualValues(t, 10, p.s.Stats().EventsResent)
+}
+
 // An event that backs off waits: a proactive copy that was due before is taken back, and
 // none of its new plan goes until it has.
 func TestEventThatBacksOffGetsNoProactiveCopy(t *testing.T) {
