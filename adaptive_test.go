@@ -406,6 +406,39 @@ func TestFirstLossesCallForAProactiveCopyOfWhatTheyTook(t *testing.T) {
 	require.EqualValues(t, 1, p.s.Stats().EventsAhead)
 }
 
+// A timeout is one, and the next doubles the timer, though a copy that was sent after it in
+// a datagram numbered before it was overtaken.
+func TestTimeoutIsOneBesideWhatWasOvertaken(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	number := func() uint16 {
+		h, _ := c.NextHeader(TypeEvent)
+		return h.Sequence
+	}
+	carry := func(seq uint16) { require.NotEmpty(t, c.AppendDueEvents(nil, seq, 100), seq) }
+	sampled := number()
+	clock.Advance(50 * ms)
+	c.Receive(Header{Type: TypeInput, Ack: sampled}, nil)
+	older, acknowledged, newer := number(), number(), number()
+	c.Send(nil)
+	carry(newer)
+	clock.Advance(10 * ms)
+	c.Send(nil)
+	carry(older)
+	clock.Advance(40 * ms)
+	c.Receive(Header{Type: TypeInput, Sequence: 1, Ack: acknowledged}, nil)
+	clock.Advance(110 * ms) // one is overtaken by now and the other timed out
+	carry(number())
+	var waits []time.Duration
+	for range 2 {
+		at, ok := c.Deadline()
+		require.True(t, ok)
+		waits = append(waits, at.Sub(clock.Now()))
+		clock.Set(at)
+		carry(number())
+	}
+	require.Equal(t, 2*waits[0], waits[1])
+}
+
 // Proactive copies leave half of a second's budget to events that are known to be
 // missing.
 func TestProactiveCopiesLeaveHalfOfTheBudget(t *testing.T) {

@@ -328,6 +328,7 @@ func TestQueueStandsAboveAHeartbeatOrTwoTicks(t *testing.T) {
 		want time.Duration
 	}{
 		{Config{}, 50 * ms},
+		{Config{Heartbeat: 50*ms - 1}, 49 * ms},
 		{Config{Heartbeat: 20 * ms}, 35 * ms},
 		{Config{Adaptive: true}, 35 * ms},
 		{Config{Adaptive: true, Heartbeat: 60 * ms}, 35 * ms},
