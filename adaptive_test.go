@@ -313,6 +313,30 @@ func TestWithheldBundlesDoNotStarveEvents(t *testing.T) {
 	}
 }
 
+// Once it is noticed that application datagrams are withheld, they carry no events.
+func TestWithheldDatagramsCarryNoEvents(t *testing.T) {
+	p := solo(t, Config{Adaptive: true, Bundle: true})
+	p.send("awake")
+	own := []uint16{p.wantEventsOut(0).Sequence}
+	for range missedApplication {
+		p.emit(TypeInput)
+	}
+	p.sleep(50 * ms)
+	p.take(p.datagram(TypeHeartbeat, 0, own[0], 0))
+	own = append(own, p.wantDatagram(TypeHeartbeat).Sequence)
+	p.sleep(50 * ms)
+	own = append(own, p.wantDatagram(TypeHeartbeat).Sequence)
+	p.sleep(50 * ms)
+	p.take(p.datagram(TypeHeartbeat, 1, own[2], 1<<(own[2]-1-own[1])))
+	own = append(own, p.wantDatagram(TypeHeartbeat).Sequence)
+	p.sleep(50 * ms)
+	p.take(p.datagram(TypeHeartbeat, 2, own[3], 0))
+	require.True(t, p.s.channel.withheld())
+	p.send("1")
+	require.Empty(t, p.carried(0))
+	p.wantEventsOut(1)
+}
+
 // A peer that acknowledges what it cannot have received yet makes everything look
 // overtaken at once. It must not set the pace of retransmissions.
 func TestEvidenceHasAFloor(t *testing.T) {

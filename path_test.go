@@ -10,15 +10,15 @@ import (
 
 // The floor, the queue and the jitter are what they are said to be, after any samples.
 func TestPathAgreesWithAModel(t *testing.T) {
-	floors := []time.Duration{time.Millisecond, 50 * ms, 50*ms + 50*time.Microsecond}
-	queues := []time.Duration{0, time.Microsecond, 8700 * time.Microsecond, 8750 * time.Microsecond, 9 * ms, 35 * ms, 36 * ms, 50 * ms, 51 * ms, 300 * ms, 7 * time.Second}
+	floors := []time.Duration{time.Millisecond, 50 * ms, 50*ms + 50*time.Microsecond, 50*ms + 99*time.Microsecond}
+	queues := []time.Duration{0, time.Microsecond, 8700 * time.Microsecond, 8750 * time.Microsecond, 9 * ms, 35 * ms, 36 * ms, 50 * ms, 51 * ms, 300 * ms, time.Second + time.Microsecond, 7 * time.Second}
 	steps := []time.Duration{0, ms, 16 * ms, 500 * ms, 2 * time.Second, 10 * time.Second}
 	rapid.Check(t, func(rt *rapid.T) {
 		var p path
 		var m modelPath
 		var seen pathSeen
 		var now, until time.Duration
-		above := rapid.SampledFrom([]time.Duration{35 * ms, 50 * ms}).Draw(rt, "above")
+		above := rapid.SampledFrom([]time.Duration{35 * ms, 50 * ms, time.Second}).Draw(rt, "above")
 		for range rapid.IntRange(1, 15).Draw(rt, "stretches") {
 			low := rapid.SampledFrom(floors).Draw(rt, "floor") + rapid.SampledFrom(queues).Draw(rt, "queue")
 			wobble := rapid.SampledFrom([]time.Duration{1, 1, 1, 3 * ms, 40 * ms}).Draw(rt, "wobble")

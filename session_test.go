@@ -475,6 +475,21 @@ func TestWhatMovesForwardRenewsTheTimeout(t *testing.T) {
 	}
 }
 
+// P-8.1.1.
+func TestWhatIsLateRenewsTheTimeout(t *testing.T) {
+	p := solo(t, Config{})
+	p.take(p.datagram(TypeInput, 1, nothingYet, 0))
+	p.sleep(5*time.Second - 1)
+	require.Equal(t, Late, p.take(p.datagram(TypeInput, 0, nothingYet, 0)).Arrival)
+	p.flush()
+	p.sleep(5*time.Second - 1)
+	p.flush()
+	p.wantAlive()
+	p.sleep(1)
+	p.wantNothing()
+	p.wantErr(ErrTimeout)
+}
+
 func TestInvalidDatagramsDoNotKeepASessionAlive(t *testing.T) {
 	p := solo(t, Config{Token: 1, Accept: func(Header, []byte) error { return errors.New("no") }})
 	for range 9 {
@@ -1102,6 +1117,19 @@ func TestLeavingSendsOnlyEventsInsideTheWindow(t *testing.T) {
 	p.wantNothing()
 	p.wantErr(ErrClosed)
 	p.wantInFlight(344)
+}
+
+// P-8.4.2.
+func TestShutdownOfALeavingSessionBeginsNothingAnew(t *testing.T) {
+	p := solo(t, Config{})
+	p.s.Close()
+	p.wantDatagram(TypeDisconnect)
+	p.s.Shutdown(time.Second)
+	p.wantDatagram(TypeDisconnect)
+	p.s.Shutdown(0)
+	p.wantDatagram(TypeDisconnect)
+	p.wantNothing()
+	p.wantErr(ErrClosed)
 }
 
 // P-8.4.1.

@@ -45,6 +45,23 @@ func TestQueueStandsByTheLeastOfEightSamples(t *testing.T) {
 	}
 }
 
+// What is left of a queue counts from above 8.75 ms on.
+func TestQueueIsGoneAtStoodBelow(t *testing.T) {
+	for roundTrip, stands := range map[time.Duration]bool{58800 * time.Microsecond: false, 58900 * time.Microsecond: true} {
+		p, now := sampled(20, 50*ms+50*time.Microsecond)
+		for range newestSamples {
+			now += int64(16 * ms)
+			p.sample(now-int64(100*ms), now, standsAboveMillis)
+		}
+		require.True(t, p.stands)
+		for until := now + standsFor; now <= until; {
+			now += int64(16 * ms)
+			p.sample(now-int64(roundTrip), now, standsAboveMillis)
+		}
+		require.Equal(t, stands, p.stands, roundTrip)
+	}
+}
+
 // A way that has become longer is no queue for ever.
 func TestFloorIsOfTheLastTenToTwentySeconds(t *testing.T) {
 	p, now := sampled(1, 50*ms)
