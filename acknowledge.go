@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// What became of our datagrams: what the peer acknowledges and what time decides
-// (I2). These are methods of the sending half; the log that they write to is
-// sentlog.go's, the queue of outcomes outcome.go's.
+// The outcomes of our datagrams (I2): what the peer acknowledges, and what time decides.
+// These are methods of the sending half. The log that they write to is in sentlog.go, the
+// queue of outcomes in outcome.go.
 
 // acknowledge reads the acknowledgements of a valid datagram (P-4.2.1), and reports
-// whether an event may be due earlier because of them. One of a sequence that was
-// never sent, or is no longer remembered, says nothing, and if that is ack itself,
-// its bits say nothing either: they lie further back (P-4.2.2). Nor does a header say anything
-// that repeats the one before.
+// whether an event may be due earlier because of them. An acknowledgement of a sequence
+// that was never sent, or is no longer remembered, is ignored. If that is ack itself, its
+// bits are ignored, too, since they lie further back (P-4.2.2). So is a header that
+// repeats the one before.
 func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 	ackBits := h.AckBits
 	if !h.Wide {
@@ -61,8 +61,8 @@ func (s *sender) acknowledge(h *Header, now int64) (sooner bool) {
 }
 
 // acknowledgeBits reads the bits before ack (P-4.2.3), the oldest datagram first
-// (P-4.2.4). Those before
-// top were named by no header before, though newer ones were: they were overtaken.
+// (P-4.2.4). Datagrams before top that are acknowledged only now, although newer ones
+// were acknowledged before, were overtaken.
 func (s *sender) acknowledgeBits(ack int64, ackBits uint64, top, now int64) (news bool, settled int) {
 	for ackBits != 0 {
 		bit := oldest(ackBits)
@@ -78,8 +78,8 @@ func (s *sender) acknowledgeBits(ack int64, ackBits uint64, top, now int64) (new
 	return news, settled
 }
 
-// confirm takes a datagram as delivered, and reports whether it was not known
-// as such, and how many events that settles (P-4.2.5).
+// confirm records a datagram as delivered. It returns whether that was news, and how many
+// events are delivered by it (P-4.2.5).
 func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	if !s.log.remembered(number) {
 		return false, 0
@@ -108,9 +108,10 @@ func (s *sender) confirm(number int64, now int64) (first bool, events int) {
 	return true, events
 }
 
-// makeRoom makes room in the log of what was sent. It lets the log grow if the oldest
-// datagram, which is not delivered, must still be remembered, up to a bound: there it is
-// taken for lost early, since no acknowledgement can name it when the next one is sent.
+// makeRoom makes room in the log of datagrams sent. If the oldest one is not delivered
+// and must still be remembered, the log grows, up to a bound. At the bound that datagram
+// is presumed lost early: once the next one is sent, no acknowledgement can name it any
+// more.
 func (s *sender) makeRoom(now int64) {
 	n := len(s.log.stamps)
 	switch {
@@ -140,7 +141,7 @@ func (s *sender) awaited(number, now int64) bool {
 	return false
 }
 
-// judge takes the datagrams whose acknowledgement is overdue for lost (P-7.2.2). Time
+// judge presumes those datagrams lost whose acknowledgement is overdue (P-7.2.2). Time
 // alone decides: that later datagrams were acknowledged may be reordering.
 func (s *sender) judge(now int64) {
 	if now >= s.judgeAt {
@@ -148,8 +149,8 @@ func (s *sender) judge(now int64) {
 	}
 }
 
-// judgeOldest notes when judge can next have something to do, whatever becomes
-// of the round trip time until then.
+// judgeOldest notes the earliest time at which judge may have something to do, whatever
+// becomes of the round-trip time until then.
 func (s *sender) judgeOldest(now int64) {
 	patience := saturatingAdd(s.lossDelay, s.path.rtt.Smoothed())
 	for s.log.open < s.log.count {
@@ -166,7 +167,7 @@ func (s *sender) judgeOldest(now int64) {
 	s.judgeAt = saturatingAdd(now, s.lossDelay)
 }
 
-// lose takes the oldest undecided datagram for lost: its one outcome (P-7.2.1).
+// lose presumes the oldest undecided datagram lost, which is its one outcome (P-7.2.1).
 func (s *sender) lose(now int64) {
 	*s.log.stamps.At(s.log.open) |= lost
 	s.losses.reach.Note(int(s.log.count - s.log.open))

@@ -23,8 +23,6 @@ func TestStaleDatagramDoesNotPayForAcknowledgements(t *testing.T) {
 	p.wantDatagram(TypeHeartbeat)
 }
 
-// --- 4.2: whose acknowledgements count
-
 // P-4.2.1.
 func TestAcknowledgementsOfEveryArrivalAreRead(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {
@@ -337,8 +335,6 @@ func TestAcknowledgementsAgreeWithAModel(t *testing.T) {
 	})
 }
 
-// --- 6.4: retransmissions
-
 // An event that was delivered by one copy is not sent again, whichever copy.
 // P-5.2.6.
 func TestAckOfAnyCopySettlesTheEvent(t *testing.T) {
@@ -476,5 +472,3 @@ func TestSharedClockStampsArrivals(t *testing.T) {
 	p.flush()
 	require.Equal(t, 50*ms, p.s.RTT())
 }
-
-// --- ReliableChannel: the same protocol without bytes, tokens and timers

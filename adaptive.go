@@ -54,24 +54,23 @@ const (
 	// to about a fifth: with fewer the number of copies would waver, with more
 	// it would follow slowly.
 	sampledLosses = 24
-	// recentLosses: an estimate from the newest 8 losses notices a link that turns
-	// bad within half a second. Being so few, they count for recentTrust, 60 %, of
-	// what they say: more would mistake chance for change, less would be late.
+	// An estimate from the newest recentLosses losses notices within half a second that a
+	// link turns bad. As they are few, only recentTrust, 60 %, of this estimate counts:
+	// more would mistake chance for change, less would react late.
 	recentLosses = 8
 	recentTrust  = million * 6 / 10
-	// cleanTrust bounds the estimate by what came through since the last loss: in
-	// 1/p datagrams one is lost on average, and in twice as many almost surely. So a
-	// link that has become clean gets no copies any more once it carried 400
-	// datagrams, ten seconds of a game. With 3 it would be fifteen; with 1 the
-	// copies would waver on a link that loses as ever.
-	// A run shorter than cleanRun says nothing: at 10 % loss chance has one of 50 in
-	// two hundred.
+	// cleanTrust limits the estimate by how many datagrams were delivered since the last
+	// loss: at a loss of p, one of 1/p datagrams is lost on average, and one of twice as
+	// many almost surely. So a link that has become clean gets no more copies after 400
+	// datagrams, ten seconds of a game. With 3 it would be fifteen; with 1 the number of
+	// copies would waver on a link whose loss does not change. A run shorter than cleanRun
+	// says nothing: at 10 % loss one run in two hundred is 50 long by chance.
 	cleanTrust, cleanRun = 2, 50
-	// longestRow is how many losses in a row count: more are an outage, which says
-	// nothing of the time after it. Fewer would make little of true bursts.
+	// longestRow is how many losses in a row count at most: more are an outage, which says
+	// nothing about the time after it. Smaller would underrate true bursts.
 	longestRow = 8
-	// minSampled is the fewest datagrams that a loss is measured against, lest
-	// the first one of a session look like a bad link.
+	// minSampled is the least number of datagrams that losses are related to, so that the
+	// first loss of a session does not look like a bad link.
 	minSampled = 100
 	// lossMemory is after how many datagrams a loss is forgotten: at 60 a second,
 	// 40 s. It is what lets 1 % of loss still be seen as such, and the time for
@@ -80,15 +79,15 @@ const (
 	// replanEvery is after how many datagrams without a loss the plan is looked
 	// at again. It only saves work.
 	replanEvery = 16
-	// burstiness is the share of losses right after another from which losses
-	// count as coming in bursts, if it is also twice what chance would give.
+	// burstiness is the share of losses right after another loss above which losses count
+	// as coming in bursts, if it is also twice what chance would give.
 	burstiness = million / 4
 
 	// reorderMemory is after how many datagrams without reordering a link counts
 	// as keeping order again.
 	reorderMemory = 2400
-	// reorderSteps divide a smoothed round trip, the longest that evidence waits
-	// for a datagram that may only be late (RFC 8985, section 6.2).
+	// Evidence of a loss waits at most a smoothed round trip, in reorderSteps steps, for
+	// a datagram that may only be late (RFC 8985, section 6.2).
 	reorderSteps = 4
 
 	// million is the unit of rates: whole numbers give every machine the same
@@ -112,9 +111,9 @@ var (
 // datagram that we sent, in their order, as soon as it is acknowledged or
 // presumed lost.
 type adaptiveRule struct {
-	delay     int64 // of the timer, before the first sample
+	delay     int64 // the timer before the first sample
 	heartbeat int64
-	poll      int64 // how far apart the calls are that send
+	poll      int64 // the time between calls that send
 	flow      *flow // nil as long as there are no events
 	assessed  int64 // the number of the next datagram to look at
 
@@ -122,13 +121,13 @@ type adaptiveRule struct {
 	newest   int                   // the place of the newest of them
 	losses   int                   // how many of them there are
 	inARow   int                   // how many datagrams were lost up to the one assessed
-	current  copyPlan              // for new events, by these
+	current  copyPlan              // of new events, which follows from these losses
 
 	reorderStep int64 // how many steps evidence waits
 	reorderedAt int64 // the number assessed at the last reordering
 
 	carriedAt  int64 // when the last application datagram was sent, if they can carry events
-	carrierGap int64 // and how long after the one before
+	carrierGap int64 // the time from the one before to that one
 
 	backoff int
 	firedAt int64 // when the timer last fired
@@ -153,7 +152,7 @@ func (a *adaptiveRule) wake(log *sentLog, p *path) *window {
 	return &a.flow.window
 }
 
-// rest forgets all that, when there were no events for a while.
+// rest forgets the flow, after a while without events.
 func (a *adaptiveRule) rest() { a.flow = nil }
 
 // loss returns the i-th newest loss.
@@ -188,18 +187,18 @@ func (a *adaptiveRule) lossRate() (rate, pairs int64) {
 		}
 		n++
 	}
-	span := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
+	sent := max(min(a.assessed, lossMemory), minSampled) // with fewer losses than wanted, all that was sent
 	if n == sampledLosses {
-		span = a.age(n - 1)
+		sent = a.age(n - 1)
 	}
-	rate = a.bounded(int64(n) * million / max(span, 1))
+	rate = a.bounded(int64(n) * million / max(sent, 1))
 	if n < recentLosses {
 		return rate, 0
 	}
 	return rate, pairs * million / int64(n)
 }
 
-// bounded returns a rate, or what a clean run since the last loss leaves of it.
+// bounded limits a rate by the run without losses since the last one (cleanTrust).
 func (a *adaptiveRule) bounded(rate int64) int64 {
 	if a.losses > 0 && a.age(0) >= cleanRun {
 		rate = min(rate, cleanTrust*million/a.age(0))
@@ -207,9 +206,9 @@ func (a *adaptiveRule) bounded(rate int64) int64 {
 	return min(rate, million)
 }
 
-// replan draws up the plan. Copies a tick apart are lost in the same burst, so
-// where losses come in bursts one copy follows near and the others far. Most of
-// the far ones are never sent, because the acknowledgement comes first.
+// replan decides the plan for new events. Copies a tick apart are lost in the same burst, so
+// if losses come in bursts, one copy follows near and the others far. Most of the far ones are
+// never sent, because the acknowledgement comes first.
 func (a *adaptiveRule) replan(p *path) {
 	a.current = copyPlan{}
 	rate, pairs := a.lossRate()
@@ -231,7 +230,7 @@ func (a *adaptiveRule) replan(p *path) {
 	}
 }
 
-// carrierSent counts the first of several datagrams at one time.
+// carrierSent notes when carriers are sent; of several at one time the first counts.
 func (a *adaptiveRule) carrierSent(now int64) (sooner bool) {
 	if now > a.carriedAt {
 		a.carriedAt, a.carrierGap = now, now-a.carriedAt
@@ -239,9 +238,9 @@ func (a *adaptiveRule) carrierSent(now int64) (sooner bool) {
 	return true
 }
 
-// proactiveAt: a gap after the last copy. One in a datagram of its own waits a
-// little if an application datagram that can carry it is about to come, counting on
-// that to be up to a quarter late.
+// proactiveAt returns the time a gap after the last copy. A copy in a datagram of its own waits
+// a little longer if an application datagram that can carry it is expected, which may be late
+// by up to a quarter.
 func (a *adaptiveRule) proactiveAt(e *pending, in carrier) int64 {
 	at := max(e.last+a.gap(e), a.flow.restraint.until)
 	if next := a.carriedAt + a.carrierGap + a.carrierGap/4; in == ownDatagram && next > at && next <= at+maxHold {
@@ -306,8 +305,8 @@ func (a *adaptiveRule) acknowledged(log *sentLog, p *path, now int64) (sooner bo
 	return true
 }
 
-// assess looks at the datagrams that are settled. It returns how many of them were
-// lost, those apart that the peer withholds, and whether that changes the estimate.
+// assess looks at the datagrams that are settled. It returns how many of them were lost, not
+// counting those that the peer withholds, and whether that changes the estimate.
 func (a *adaptiveRule) assess(log *sentLog, p *path, now int64) (lost int64, changed bool) {
 	for a.assessed = max(a.assessed, log.first); a.assessed < log.top; a.assessed++ {
 		stamp := *log.stamps.At(a.assessed)
@@ -358,7 +357,7 @@ func (a *adaptiveRule) timeoutAt(e *pending, p *path) int64 {
 	return saturatingAdd(e.last, a.timer(p))
 }
 
-// timer is how long an event waits without any evidence.
+// timer returns how long an event waits without any evidence of a loss.
 func (a *adaptiveRule) timer(p *path) int64 {
 	timer := a.delay
 	if p.rtt.Sampled() {
@@ -390,8 +389,7 @@ func (a *adaptiveRule) presumeLostAt(e *pending, overtaken bool, p *path) int64 
 	return at
 }
 
-// timedOut lets the timer back off if nothing at all was acknowledged since it
-// fired before.
+// timedOut makes the timer back off if nothing at all was acknowledged since it fired before.
 func (a *adaptiveRule) timedOut(p *path, now int64) {
 	if now-a.firedAt < a.timer(p) && a.silent {
 		return // one silence, many events

@@ -83,23 +83,39 @@ func allocForms(t *testing.T, test func(t *testing.T, cfg Config)) {
 	}
 }
 
+func repeat(n int, do func()) {
+	for range n {
+		do()
+	}
+}
+
+func readOutcomes(s *Session) {
+	for _, ok := s.NextOutcome(); ok; _, ok = s.NextOutcome() {
+	}
+}
+
+// acceptNearlyAll returns an Accept that refuses one datagram of 50 and withholds another.
+func acceptNearlyAll() func(Header, []byte) error {
+	refusal := errors.New("no")
+	n := 0
+	return func(Header, []byte) error {
+		switch n++; n % 50 {
+		case 0:
+			return refusal
+		case 25:
+			return ErrWithhold
+		}
+		return nil
+	}
+}
+
 const tick = time.Second / 60
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	allocForms(t, func(t *testing.T, cfg Config) {
 		clock := &ManualClock{}
 		cfg.Clock = clock
-		refusal := errors.New("no")
-		n := 0
-		cfg.Accept = func(h Header, _ []byte) error {
-			switch n++; n % 50 {
-			case 0:
-				return refusal
-			case 25:
-				return ErrWithhold
-			}
-			return nil
-		}
+		cfg.Accept = acceptNearlyAll()
 		rng := rand.New(rand.NewPCG(1, 2))
 		var ends [2]*Session
 		var links [2]shuffler
@@ -111,14 +127,17 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 		var in, out [MaxDatagramSize]byte
 		var events [2]uint64
+		flush := func(i int) {
+			for datagram := range ends[i].Due(out[:]) {
+				links[i].send(datagram)
+			}
+		}
 		receivers := [2]func([]byte){}
 		for i, s := range ends {
 			receivers[i] = func(datagram []byte) {
 				got, _ := s.Receive(in[:copy(in[:], datagram)])
 				events[i] += uint64(len(got.Events))
-				for dg := range s.Due(out[:]) {
-					links[i].send(dg)
-				}
+				flush(i)
 			}
 		}
 		ticks := 0
@@ -127,9 +146,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			clock.Advance(tick)
 			for i, s := range ends {
 				links[1-i].arrive(receivers[i])
-				for range ticks % 3 {
-					s.Send(in[:rng.IntN(80)])
-				}
+				repeat(ticks%3, func() { s.Send(in[:rng.IntN(80)]) })
 				if ticks%100 == 0 {
 					s.Send(in[:1000])
 				}
@@ -137,18 +154,13 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 					dg, _, _ := s.AppendDatagram(out[:0], TypeSnapshot, in[:rng.IntN(200)])
 					links[i].send(dg)
 				}
-				for dg := range s.Due(out[:]) {
-					links[i].send(dg)
-				}
-				for _, ok := s.NextOutcome(); ok; _, ok = s.NextOutcome() {
-				}
+				flush(i)
+				readOutcomes(s)
 				s.Deadline()
 				s.Stats()
 			}
 		}
-		for range 60 * 60 {
-			step()
-		}
+		repeat(60*60, step)
 		require.Zero(t, allocations(10*60, step))
 		for i, s := range ends {
 			require.NoError(t, s.Err())
@@ -318,6 +330,34 @@ func TestLogOfALinkThatLosesAllocatesNothing(t *testing.T) {
 	}
 }
 
+// delayLine delivers a datagram three ticks after it was sent, and allocates nothing.
+type delayLine [3]struct {
+	bytes [2][MaxDatagramSize]byte
+	sizes []int
+}
+
+func newDelayLine() *delayLine {
+	l := new(delayLine)
+	for i := range l {
+		l[i].sizes = make([]int, 0, 2)
+	}
+	return l
+}
+
+func (l *delayLine) send(tick int, datagram []byte) {
+	slot := &l[tick%len(l)]
+	slot.sizes = append(slot.sizes, copy(slot.bytes[len(slot.sizes)][:], datagram))
+}
+
+// arrive passes on what was sent three ticks ago. It must come before send of that tick.
+func (l *delayLine) arrive(tick int, receive func([]byte)) {
+	slot := &l[tick%len(l)]
+	for i, size := range slot.sizes {
+		receive(slot.bytes[i][:size])
+	}
+	slot.sizes = slot.sizes[:0]
+}
+
 // A loss takes memory: for what waits behind it, and until it is known. A link that
 // loses one datagram in a while takes it once, and so does one that seldom has an
 // event to send.
@@ -337,35 +377,19 @@ func TestRareLossesAndEventsAllocateNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d in %d ticks, one lost in %d", name, tc.events, tc.ticks, tc.loss), func(t *testing.T) {
 				pair, clock, _ := couples(t, 1, cfg)
 				ends := [2]*Session{pair[0].a, pair[0].b}
-				const delay = 3 // ticks
-				type slot struct {
-					bytes [2][MaxDatagramSize]byte
-					sizes []int
-				}
-				var links [2][delay]slot
-				for i := range links {
-					for j := range links[i] {
-						links[i][j].sizes = make([]int, 0, 2)
-					}
-				}
+				links := [2]*delayLine{newDelayLine(), newDelayLine()}
 				n := 0
 				send := func(i int, datagram []byte) {
-					slot := &links[i][n%delay]
-					if n%tc.loss == 100*i {
-						return
+					if n%tc.loss != 100*i {
+						links[i].send(n, datagram)
 					}
-					slot.sizes = append(slot.sizes, copy(slot.bytes[len(slot.sizes)][:], datagram))
 				}
 				var in, out [MaxDatagramSize]byte
 				step := func() {
 					n++
 					clock.Advance(tick)
 					for i, s := range ends {
-						slot := &links[1-i][n%delay]
-						for k, size := range slot.sizes {
-							s.Receive(in[:copy(in[:], slot.bytes[k][:size])])
-						}
-						slot.sizes = slot.sizes[:0]
+						links[1-i].arrive(n, func(datagram []byte) { s.Receive(in[:copy(in[:], datagram)]) })
 						if n%tc.ticks == 0 {
 							for k := range tc.events {
 								s.Send(in[:20+n%7+k])
@@ -378,18 +402,11 @@ func TestRareLossesAndEventsAllocateNothing(t *testing.T) {
 						for datagram := range s.Due(out[:]) {
 							send(i, datagram)
 						}
-						for _, ok := s.NextOutcome(); ok; _, ok = s.NextOutcome() {
-						}
+						readOutcomes(s)
 					}
 				}
-				for range 60 * 60 {
-					step()
-				}
-				fiveMinutes := func() {
-					for range 5 * 60 * 60 {
-						step()
-					}
-				}
+				repeat(60*60, step)
+				fiveMinutes := func() { repeat(5*60*60, step) }
 				require.LessOrEqual(t, testing.AllocsPerRun(1, fiveMinutes), 2.0) // of the runtime's own
 				for _, s := range ends {
 					require.NoError(t, s.Err())

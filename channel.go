@@ -176,7 +176,7 @@ func (c *channel) snapshot() (s Stats) {
 	return s
 }
 
-// A ReliableChannel acknowledges datagrams and delivers events under a header of the
+// ReliableChannel acknowledges datagrams and delivers events under a header of the
 // caller's own. It is a Session without wire format, token and timers: it has no
 // heartbeat, timeout, stall or Close, and a Disconnect is an ordinary datagram to it.
 //

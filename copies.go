@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// When copies of an event go: the questions that the sending half asks, and the
-// protocol's own answers, which go by a fixed delay. Config.Adaptive chooses the
-// answers of adaptive.go instead. How the copies are packed is packing.go's.
+// When copies of an event are due: the questions that the sending half asks, and the
+// protocol's own answers, which follow a fixed delay. With Config.Adaptive the answers
+// are those of adaptive.go. How copies are packed is in packing.go.
 
-// copyRule decides when an event is sent again and how many proactive copies it
-// gets, which is the sender's choice (P-17.1.1). A sender has one, chosen in init, and
-// asks nothing about which one it is. The rule is told what the questions need and keeps
-// nothing of it.
+// copyRule decides when an event is sent again and how many proactive copies it gets,
+// which is the sender's choice (P-17.1.1). A sender has one rule, chosen in init, and
+// does not depend on which. The rule is told what it needs with each question, and keeps
+// none of it.
 type copyRule interface {
-	// wake begins to look after events, none of which there were; it returns the
-	// window that they must keep to, if any. rest ends that when there were none
-	// for a while. In between, the questions down to withheld are asked.
+	// wake is called when there are events again; it returns the window that limits
+	// them, or nil. rest is called when there have been none for a while. The questions
+	// down to withheld are asked only between the two.
 	wake(log *sentLog, p *path) *window
 	rest()
 
 	// plan returns the proactive copies of an event that is now sent for the first
 	// time.
 	plan(now int64) copyPlan
-	// proactiveAt returns when the next proactive copy of an event may go in such a
-	// datagram; its plan has one.
+	// proactiveAt returns when the next proactive copy of an event may go in a datagram
+	// of this kind; the event's plan must have one.
 	proactiveAt(e *pending, in carrier) int64
-	// presumeLost says whether the last copy of an event must be presumed lost by
-	// now, and if so, gives the event the plan that follows. overtaken says that a
-	// datagram is acknowledged that was sent after the last copy, and the copy's is
-	// not.
+	// presumeLost reports whether the last copy of an event must be presumed lost by
+	// now, and if so, gives the event its next plan. overtaken says that a datagram
+	// sent after the last copy is acknowledged, and the copy's is not.
 	presumeLost(e *pending, overtaken bool, p *path, now int64) cause
 	// presumeLostAt returns when presumeLost will say so, if nothing is
 	// acknowledged until then.
 	presumeLostAt(e *pending, overtaken bool, p *path) int64
-	// backsOff returns how long after its last copy an event, of which the copies
-	// are lost again and again, must wait at least for the next.
+	// backsOff returns how long an event whose copies are lost again and again must
+	// wait, at least, from its last copy to the next.
 	backsOff(e *pending, p *path) int64
 	// cutOff reports whether nothing is acknowledged any more, so that the oldest
 	// events ride in whatever is sent anyway; oldest was sent.
@@ -50,8 +49,8 @@ type copyRule interface {
 	// events. Each of the notes from here on reports whether a copy may now be due
 	// earlier than the answers said so far.
 	carrierSent(now int64) (sooner bool)
-	// acknowledged notes that the peer acknowledged datagrams for the first time;
-	// what became of each is in the log, the newest sample in the path.
+	// acknowledged notes that the peer acknowledged datagrams for the first time; the
+	// log has their outcomes, the path the newest sample.
 	acknowledged(log *sentLog, p *path, now int64) (sooner bool)
 	// reordered notes that a datagram was acknowledged by bit, and for the first
 	// time, after newer ones were.
@@ -93,10 +92,11 @@ const (
 	bundle      carrier = true
 )
 
-// fixedRule is the protocol's (P-6.4.1): an event goes again when delay has passed
-// since its last copy, without proactive copies, until it is delivered (P-5.2.4). While
-// a queue stands on the way, the delay is no less than an acknowledgement may take and
-// events back off, or the copies would be what makes the queue (P-17.1.1).
+// fixedRule is the protocol's own rule (P-6.4.1): an event is sent again when delay has
+// passed since its last copy, until it is delivered (P-5.2.4). It has no proactive copies.
+// While a queue stands on the path, the delay is at least as long as an acknowledgement may
+// take, and events back off; otherwise the copies themselves would feed the queue
+// (P-17.1.1).
 type fixedRule struct{ delay, heartbeat int64 }
 
 func (*fixedRule) wake(*sentLog, *path) *window { return nil }
@@ -106,7 +106,7 @@ func (*fixedRule) plan(int64) copyPlan { return copyPlan{} }
 
 func (*fixedRule) proactiveAt(*pending, carrier) int64 { return math.MaxInt64 }
 
-// delayOn is the delay on a path as it is.
+// delayOn is the delay on the path in its present state.
 func (r *fixedRule) delayOn(p *path) int64 {
 	if !p.stands {
 		return r.delay
@@ -139,10 +139,10 @@ func (*fixedRule) carrierSent(int64) bool                   { return false }
 func (*fixedRule) acknowledged(*sentLog, *path, int64) bool { return false }
 func (*fixedRule) reordered(int64, *path)                   {}
 
-// After patientTries in a row without an acknowledgement, an event waits twice as
-// long for each further copy, up to mostBackoff: fewer tries would make events late
-// that chance alone loses, of which one in 400 is lost five times at 30 % loss; more,
-// and a peer that never acknowledges them draws more out of a session.
+// After patientTries copies in a row without an acknowledgement, the wait of an event
+// doubles with each further copy, up to mostBackoff. Fewer tries delay events that were
+// lost by mere chance: at 30 % loss one event in 400 is lost five times. More let a peer
+// that never acknowledges draw more copies out of a session.
 const (
 	patientTries = 4
 	mostBackoff  = int64(time.Second)

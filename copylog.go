@@ -5,11 +5,11 @@ import (
 	"github.com/ackbits/ackbits/internal/trim"
 )
 
-// The copies of events that were sent, in the order of sending: which datagram
-// carried which, and of which event a further copy comes next. The events themselves
-// are outbox.go's.
+// The copies of events that were sent, in the order of sending: which datagram carried
+// which, and which event has the next further copy. The events themselves are in
+// outbox.go.
 
-// A run is a range of events that one datagram carries: first … first+n−1.
+// run is a range of events that one datagram carries: first … first+n−1.
 type run struct {
 	first uint32 // number of an event, shortened
 	seq   uint16 // the datagram
@@ -19,10 +19,10 @@ type run struct {
 // settled reports whether all events of a run lie before base.
 func (r *run) settled(base int64) bool { return int32(uint32(base)-r.first) >= int32(r.n) }
 
-// copyLog holds every copy that was sent, as runs. A datagram's acknowledgement
-// finds its events here, and since a delay after the last copy passes for all events
-// in the order of their last copies, this is also the queue of every kind of further
-// copy, each with a cursor. So nothing is ever searched for.
+// copyLog holds every copy that was sent, as runs. When a datagram is acknowledged, its
+// events are found here. The log is also the queue of further copies: a delay after the
+// last copy ends for all events in the order of their last copies, so a cursor for each
+// kind of further copy suffices, and nothing is ever searched for.
 type copyLog struct {
 	runs       ring.Ring[run]
 	first, end int64
@@ -30,12 +30,12 @@ type copyLog struct {
 
 	retransmits cursor
 	near, far   cursor // proactive copies
-	planned     bool   // some event may have a plan; until then the two above stay where they are
+	planned     bool   // some event may have a plan; until then near and far do not move
 
 	most trim.Peak
 }
 
-// A cursor is a place in the order of sending: so many events into a run.
+// cursor is a place in the order of sending: a run, and how many of its events come before.
 type cursor struct {
 	run  int64
 	skip uint16
@@ -49,9 +49,9 @@ func (l *copyLog) clear() {
 	l.planned = false
 }
 
-// runFor returns the run for a copy of an event in a datagram whose runs are those
-// from first on: the last one, if it ends right before the event, or the next. A
-// run that a cursor has passed does not grow, which would hide the copy from it.
+// runFor returns the run for a copy of an event in a datagram whose runs begin at first:
+// the last run, if it ends right before the event, or a new one. A run that a cursor has
+// passed must not grow, or the cursor would miss the copy.
 func (l *copyLog) runFor(number, first int64) (at int64) {
 	if l.end > max(first, l.retransmits.run, l.near.run, l.far.run) {
 		if r := l.runs.At(l.end - 1); r.first+uint32(r.n) == uint32(number) {
@@ -64,8 +64,8 @@ func (l *copyLog) runFor(number, first int64) (at int64) {
 // full reports whether the next run needs more room.
 func (l *copyLog) full() bool { return l.end-l.first == int64(len(l.runs)) }
 
-// note notes that a datagram carries n events, the first of which is given, in
-// the run that runFor returned.
+// note notes that a datagram carries n events from number on, in the run that runFor
+// returned.
 func (l *copyLog) note(at, number int64, n int, seq uint16) {
 	if at < l.end {
 		l.runs.At(at).n += uint16(n)
@@ -78,9 +78,9 @@ func (l *copyLog) note(at, number int64, n int, seq uint16) {
 	l.end++
 }
 
-// firstRunFor returns where the runs of a datagram that gets a list begin. One that
-// has a list already may get another if no other datagram got one since, because a
-// datagram's copies lie in a row, and its last run may grow.
+// firstRunFor returns where the runs of a datagram that gets a list begin. A datagram
+// that has a list already (another) may get one more only if no other datagram got one
+// since: the copies of a datagram lie in a row, and its last run may grow.
 func (l *copyLog) firstRunFor(seq uint16, another bool) (first int64, ok bool) {
 	if !another {
 		return l.end, true
@@ -94,8 +94,8 @@ func (l *copyLog) from(run uint32) int64 {
 	return max(l.first, l.end-int64(uint32(l.end)-run))
 }
 
-// awaits reports whether a datagram, whose runs begin at the one given, carries
-// events from base on.
+// awaits reports whether a datagram, whose runs begin at run, carries events that are not
+// before base.
 func (l *copyLog) awaits(run uint32, seq uint16, base int64) bool {
 	for at := l.from(run); at < l.end; at++ {
 		r := l.runs.At(at)
@@ -111,7 +111,7 @@ func (l *copyLog) awaits(run uint32, seq uint16, base int64) bool {
 
 func (l *copyLog) notePeak() { l.most.Note(int(l.end - l.first)) }
 
-// trim gives back memory that was not needed lately.
+// trim frees memory that was not needed lately.
 func (l *copyLog) trim(busy bool) {
 	if n := trim.Length(l.most.Room(int(l.end-l.first), trim.ModestElements, busy), minEvents); n < len(l.runs) {
 		l.runs = l.runs.Resized(n, l.first, l.end)
@@ -121,8 +121,8 @@ func (l *copyLog) trim(busy bool) {
 	}
 }
 
-// lastCopy moves a cursor to the next copy that is the last one of an event that is
-// not delivered, and returns the event.
+// lastCopy moves a cursor to the next copy that is the last one of an undelivered event,
+// and returns the event.
 func (o *outbox) lastCopy(c *cursor) (number int64, e *pending) {
 	for c.run < o.log.end {
 		r := o.log.runs.At(c.run)
@@ -139,8 +139,8 @@ func (o *outbox) lastCopy(c *cursor) (number int64, e *pending) {
 	return 0, nil
 }
 
-// nextPlanned moves a cursor to the next event of which a proactive copy is planned,
-// near the last one or far from it. One that backs off has its plan for afterwards.
+// nextPlanned moves a cursor to the next event with a proactive copy planned, near its last
+// copy or far from it. An event that backs off keeps its plan for later.
 func (o *outbox) nextPlanned(c *cursor, far bool) (number int64, e *pending) {
 	for {
 		number, e = o.lastCopy(c)
@@ -154,15 +154,15 @@ func (o *outbox) nextPlanned(c *cursor, far bool) (number int64, e *pending) {
 // onWire returns the event of a shortened number, if it was sent and is not
 // before base.
 func (o *outbox) onWire(short uint32) (number int64, e *pending) {
-	offset := int64(short - uint32(o.base)) // far beyond the window for one before base
+	offset := int64(short - uint32(o.base)) // if it is before base, far beyond the window
 	if offset >= o.fresh-o.base {
 		return 0, nil
 	}
 	return o.base + offset, o.get(o.base + offset)
 }
 
-// passed moves all cursors as far as they go and returns the first run that one of
-// them still needs.
+// passed moves all cursors on as far as possible and returns the first run that any of them
+// still needs.
 func (o *outbox) passed() int64 {
 	l := &o.log
 	for _, c := range []*cursor{&l.retransmits, &l.near, &l.far} {
@@ -171,9 +171,9 @@ func (o *outbox) passed() int64 {
 	return min(l.retransmits.run, l.near.run, l.far.run)
 }
 
-// deliver takes the events of a datagram as delivered, whose runs begin at the one
-// given, for good (P-5.2.6). It returns how many were not known to be, the bytes that they take in a list,
-// and those of them that were in flight.
+// deliver records the events of a datagram, whose runs begin at run, as delivered, for
+// good (P-5.2.6). It returns how many were not delivered before, how many bytes these
+// take in a list, and how many of these bytes were in flight.
 func (o *outbox) deliver(run uint32, seq uint16) (fresh, bytes, inFlight int) {
 	for at := o.log.from(run); at < o.log.end; at++ {
 		r := o.log.runs.At(at)

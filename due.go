@@ -2,9 +2,9 @@ package ackbits
 
 import "math"
 
-// Which events are due, and when the next will be. These are methods of the sending
-// half; when copies go is for its copyRule to say (copies.go), how they are packed is
-// packing.go's.
+// Which events are due, and when the next will be. These are methods of the sending half.
+// When copies are due is decided by its copyRule (copies.go); how they are packed is in
+// packing.go.
 
 // freshDue reports whether an event may be sent for the first time.
 func (s *sender) freshDue() bool { return s.outbox.freshDue() }
@@ -43,8 +43,8 @@ func (s *sender) eventsDue(now int64) bool {
 	return (s.freshDue() || s.copyDue()) && s.window.open(now)
 }
 
-// fits reports whether an event may go in a list of so many bytes: the oldest that is
-// due, or in a bundle, while nothing is acknowledged, the oldest.
+// fits reports whether a list of at most limit bytes has room for an event: for the oldest
+// that is due, or, in a bundle while nothing is acknowledged, for the oldest.
 func (s *sender) fits(limit int, in carrier, now int64) bool {
 	o := &s.outbox
 	if o.undelivered == 0 {
@@ -65,8 +65,8 @@ func (s *sender) fits(limit int, in carrier, now int64) bool {
 	return o.get(number).fits(listOverhead, limit, in) && s.window.open(now)
 }
 
-// ride reports whether the oldest events ride in a bundle with room for so many bytes
-// of a list, because nothing is acknowledged any more.
+// ride reports whether the oldest events ride in a bundle, whose list may have limit bytes,
+// because nothing is acknowledged any more.
 func (s *sender) ride(limit int, now int64) bool {
 	o := &s.outbox
 	if o.base == o.fresh || now < s.budget.allowedAt() {
@@ -76,8 +76,8 @@ func (s *sender) ride(limit int, now int64) bool {
 	return listOverhead+e.cost() <= min(limit, maxRiders) && s.rule.cutOff(e, &s.path, now)
 }
 
-// collect marks the events of which a further copy is due now in such a datagram;
-// copyDue goes by that time.
+// collect marks the events of which a further copy is due now in a datagram of this kind.
+// copyDue then answers for this time.
 func (s *sender) collect(now int64, in carrier) {
 	s.asOf = now
 	o := &s.outbox
@@ -145,14 +145,14 @@ func (s *sender) againAt(e *pending) int64 {
 	if e.tries < patientTries {
 		return at // it will not back off
 	}
-	before := *e // which is put back: a copy to look ahead with would be allocated
+	before := *e // put back below: a second pending to look ahead with would be allocated
 	s.noteTry(e, s.rule.presumeLost(e, s.overtaken(e), &s.path, at))
 	at = max(at, saturatingAdd(e.last, s.rule.backsOff(e, &s.path)))
 	*e = before
 	return at
 }
 
-// makeDue makes an event due of which the last copy is presumed lost.
+// makeDue makes an event due whose last copy is presumed lost.
 func (s *sender) makeDue(number int64, e *pending) {
 	s.outbox.due.add(uint16(number))
 	if e.inFlight() {
@@ -161,8 +161,8 @@ func (s *sender) makeDue(number int64, e *pending) {
 	}
 }
 
-// release makes those events due that have backed off, or need not any more because
-// an older one was delivered since.
+// release makes those events due whose backoff is over, or has ended early because an older
+// event was delivered.
 func (s *sender) release(now int64) {
 	o := &s.outbox
 	o.heldUntil = math.MaxInt64
@@ -224,8 +224,8 @@ func (s *sender) nextEvents(now int64) (at int64, ok bool) {
 	return at, true
 }
 
-// nextCopy returns when a further copy of an event will be due and may be sent;
-// math.MaxInt64 and not ok if none will. full says that those which are due may not.
+// nextCopy returns when a further copy of an event will be due and may be sent; if none
+// will, math.MaxInt64 and not ok. full says that the copies which are due must wait.
 func (s *sender) nextCopy(now int64, full bool) (at int64, ok bool) {
 	o := &s.outbox
 	if o.due.n > 0 && !full {

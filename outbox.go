@@ -6,22 +6,22 @@ import (
 	"github.com/ackbits/ackbits/internal/trim"
 )
 
-// The events that Send was given, until they are delivered, and their bytes. Which
-// copies of them were sent, and in which datagrams, is copylog.go's; when they go is
-// copies.go's.
+// The events passed to Send, until they are delivered, and their bytes. Which copies were
+// sent, in which datagrams, is in copylog.go; when copies are due is decided in
+// copies.go.
 
-// pending is an event that was handed to Send and is not known to be delivered, or
-// waits for an older one to be.
+// pending is an event that was passed to Send and is not known to be delivered, or that
+// was delivered while an older one was not.
 type pending struct {
 	first, last int64  // when it was sent first, and last
 	run         uint32 // the run of its last copy
-	start       uint32 // of its bytes in the arena
+	start       uint32 // where its bytes begin in the arena
 	size        uint16
 	state       eventState
 	plan        copyPlan // proactive copies still to be sent
 	retransmits uint8    // how often it came due because a copy was not acknowledged; up to soloAfter
-	passedBy    uint8    // of these, how often something that was sent after it was acknowledged; up to aloneAfter
-	tries       uint8    // and since an older event was delivered, timeouts apart
+	passedBy    uint8    // of these, how often a datagram that was sent after it was acknowledged; up to aloneAfter
+	tries       uint8    // copies without an acknowledgement since an older event was delivered, timeouts apart
 }
 
 // eventState is what is known of an event, as bits.
@@ -42,11 +42,11 @@ func (e *pending) proactive() bool { return e.state&isProactive != 0 }
 // bundles: a peer may withhold those, and acknowledge everything else (P-10.1.5).
 const soloAfter = 2
 
-// Where others pass and the same event is lost again and again, the path may swallow
-// what is large, or a queue have room for little only. So from its third such
-// retransmission on an event is in datagrams of at most smallDatagram bytes, and from
-// the sixth on alone. Sooner, and links that merely lose much would pay for headers;
-// later, and what would fit waits for a second more.
+// If later datagrams are delivered and the same event is lost again and again, the path
+// may drop large datagrams, or a queue may have room for small ones only. So from its
+// third such retransmission on an event goes in datagrams of at most smallDatagram bytes,
+// and from the sixth on alone. Sooner costs headers on links that merely lose much; later
+// delays what would fit by a second more.
 const (
 	smallAfter    = 3
 	smallDatagram = 576
@@ -79,13 +79,13 @@ func (e *pending) fits(used, limit int, in carrier) bool {
 type outbox struct {
 	base        int64 // the oldest undelivered
 	fresh       int64 // the next to be sent for the first time
-	end         int64 // the next to be given out
+	end         int64 // the next number that Send gives out
 	undelivered int
 	events      ring.Ring[pending]
 	bytes       arena.Arena
 	due         idSet // events of which a further copy is due
-	held        int   // how many events back off, of which a further copy would be due
-	heldUntil   int64 // when the first of these comes due
+	held        int   // how many events back off although a further copy would be due
+	heldUntil   int64 // when the first of these is due
 	log         copyLog
 
 	mostEvents, mostBytes trim.Peak
@@ -93,7 +93,7 @@ type outbox struct {
 
 func (o *outbox) get(number int64) *pending { return o.events.At(number) }
 
-// minEvents is what rings for events take at first: enough for a game's usual tick.
+// minEvents is the first length of the rings for events: enough for a game's usual tick.
 const minEvents = 8
 
 // add queues an event and gives it the next id (P-5.2.1).
@@ -136,8 +136,8 @@ func (o *outbox) lowestDue() (number int64) {
 	return o.base + int64(o.due.lowest(uint16(o.base))-uint16(o.base))
 }
 
-// advance moves base past what is delivered and gives back the bytes of that. It
-// reports whether another event is the oldest now.
+// advance moves base past the events that are delivered and frees their bytes. It reports
+// whether another event is now the oldest.
 func (o *outbox) advance() (moved bool) {
 	o.notePeaks()
 	before := o.base
@@ -155,14 +155,14 @@ func (o *outbox) advance() (moved bool) {
 	return o.base != before
 }
 
-// notePeaks notes what the outbox holds, before events are let go.
+// notePeaks notes how much the outbox holds, before events are freed.
 func (o *outbox) notePeaks() {
 	o.mostEvents.Note(int(o.end - o.base))
 	o.mostBytes.Note(o.bytes.Used())
 	o.log.notePeak()
 }
 
-// trim gives back memory that was not needed lately.
+// trim frees memory that was not needed lately.
 func (o *outbox) trim(busy bool) {
 	o.notePeaks()
 	if n := trim.Length(o.mostEvents.Room(int(o.end-o.base), trim.ModestElements, busy), minEvents); n < len(o.events) {
@@ -174,8 +174,8 @@ func (o *outbox) trim(busy bool) {
 	o.log.trim(busy)
 }
 
-// waiting yields the events that are not known to be delivered, or all from the
-// oldest of these on.
+// waiting yields the events that are not known to be delivered; if ordered, all events from
+// the oldest of these on.
 func (o *outbox) waiting(all bool, yield func(Event) bool) {
 	for number := o.base; number < o.end; number++ {
 		if e := o.get(number); all || !e.delivered() {
@@ -186,7 +186,7 @@ func (o *outbox) waiting(all bool, yield func(Event) bool) {
 	}
 }
 
-// clear frees what is kept to send events, but for those that are undelivered.
+// clear frees all memory except for the undelivered events.
 func (o *outbox) clear() {
 	if o.undelivered == 0 {
 		*o = outbox{}

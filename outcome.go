@@ -19,7 +19,7 @@ type Outcome struct {
 }
 
 // outcomeQueue holds the outcomes that the application has not read yet. It is bounded,
-// in case it never does.
+// since the application may never read them.
 type outcomeQueue struct {
 	ring       ring.Ring[Outcome]
 	first, end int64

@@ -1,9 +1,10 @@
 package ackbits
 
-// How events are packed into a datagram. These are methods of the sending half; which
-// events are due was decided in due.go, which datagram carried which is copylog.go's.
+// How events are packed into a datagram. These are methods of the sending half. Which
+// events are due was decided in due.go; which datagram carried which is recorded in
+// copylog.go.
 
-// packing is the list of events that the datagram at hand gets.
+// packing is the list of events that is being packed into a datagram.
 type packing struct {
 	out   []byte
 	limit int // of the length of out
@@ -19,8 +20,8 @@ func (l *packing) takes(e *pending) bool {
 	return l.count < maxListEvents && e.fits(len(l.out), l.limit, l.in)
 }
 
-// narrow keeps the list small for an event that was retransmitted often, and reports
-// whether the event may come after those that are in it.
+// narrow limits the list to a small size for an event that was retransmitted often, and
+// reports whether the event may be added to it.
 func (l *packing) narrow(e *pending) (ok bool) {
 	whole := len(l.out) + e.cost()
 	switch {
@@ -36,11 +37,11 @@ func (l *packing) narrow(e *pending) (ok bool) {
 	return true
 }
 
-// appendEvents appends a list of the events that were collected, and of new ones, at
-// most limit bytes, as carried by the datagram seq: lowest id first, up to the first
-// that does not fit, or nothing if none is due and fits (P-6.4.2). A datagram whose outcome is
-// known, or that was never numbered, carries nothing; nor does one that has a list
-// already when another datagram got one since.
+// appendEvents appends a list of the events that were collected, and of new ones, for the
+// datagram seq: at most limit bytes, lowest id first, up to the first event that does not
+// fit. If none is due and fits, it appends nothing (P-6.4.2). A datagram whose outcome is
+// known, or that was never numbered, carries nothing. Nor does one that has a list
+// already if another datagram got a list since.
 func (s *sender) appendEvents(dst []byte, seq uint16, limit int, in carrier, now int64) []byte {
 	number, ok := s.log.lookup(seq)
 	if !ok || !s.log.remembered(number) {
@@ -145,12 +146,13 @@ func (s *sender) depart(e *pending) {
 }
 
 // maxRiders is how many bytes of events ride in each datagram while nothing is
-// acknowledged: fewer, and those of half a second would not all be in the first that
-// passes; more, and what is sent into the dark anyway would grow tenfold.
+// acknowledged. Fewer, and the first datagram that passes would not carry all events of
+// half a second; more, and ten times as much would be sent while nothing may arrive
+// anyway.
 const maxRiders = 600
 
-// appendRiders adds the oldest undelivered events, and new ones after them. The copies
-// of the former are extra ones: they leave the times as they are at which copies in
+// appendRiders adds the oldest undelivered events, and new ones after them. Copies of
+// events that were sent before are extra ones here: they do not change when copies in
 // datagrams of their own are due.
 func (s *sender) appendRiders(l *packing, now int64) {
 	o := &s.outbox
@@ -175,8 +177,8 @@ func (s *sender) appendRiders(l *packing, now int64) {
 	}
 }
 
-// noteRun notes that a datagram carries n events, in the run that runFor returned. A
-// full log first lets go of what nobody will ask for.
+// noteRun notes that a datagram carries n events, in the run that runFor returned. If the
+// log is full, runs that are not needed any more are released first.
 func (s *sender) noteRun(at, number int64, n int, seq uint16) {
 	if at == s.outbox.log.end && s.outbox.log.full() {
 		s.releaseRuns()
@@ -184,8 +186,8 @@ func (s *sender) noteRun(at, number int64, n int, seq uint16) {
 	s.outbox.log.note(at, number, n, seq)
 }
 
-// releaseRuns drops the oldest runs that nobody will ask for: their events are
-// delivered, or their datagram is forgotten and the cursors are past them.
+// releaseRuns frees the oldest runs that are not needed any more: their events are
+// delivered, or their datagram is forgotten and the cursors have passed them.
 func (s *sender) releaseRuns() {
 	o := &s.outbox
 	for passed := o.passed(); o.log.first < passed; o.log.first++ {

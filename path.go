@@ -7,40 +7,41 @@ import (
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
-// What is known of the path: round trips, the queue on it, and patience. What follows
-// from that for copies is in adaptive.go, for the window in window.go.
+// What is known of the path: round trips, the queue on it, and how long an
+// acknowledgement may take. What follows from this for copies is in adaptive.go, for the
+// window in window.go.
 
-// path is what acknowledgements tell of the way to the peer and back, whatever rule
-// decides on copies. Times are in nanoseconds unless they are small: every session
-// has one.
+// path is what acknowledgements tell about the way to the peer and back, whichever rule
+// decides on copies. Times are in nanoseconds, except for the small fields: every session
+// has a path.
 type path struct {
 	rtt    rtt.Estimator
 	latest int64 // the newest sample; it contains the peer's wait for its next datagram
 
-	// The queue that stands on the way: the least of the newest samples less the
-	// least of the last 10 to 20 seconds. One sample alone says little, since it
-	// contains the peer's wait; the least of some does not, and neither does the
-	// floor, which is what the way takes without a queue.
+	// The queue that stands on the path: the least of the newest samples less the
+	// floor. The floor is the least of the last 10 to 20 seconds: the round trip without
+	// a queue. One sample alone says little, since it contains the peer's wait; the
+	// least of several does not, and neither does the floor.
 	passedAt int64 // when the newest datagram that is acknowledged was sent
 
 	turnsAt int64     // when the next period of floorSpan begins
-	stoodAt int64     // when there was last more of a queue than stoodBelow
+	stoodAt int64     // when the queue was last longer than stoodBelow
 	floors  [2]uint32 // the least sample of this period, and of the one before, in microseconds
 	newest  [newestSamples]uint16
 	jitter  uint32 // by how much a sample differs from the one before, smoothed, in jitterUnit
-	samples uint8  // how many there were, up to twice newestSamples
+	samples uint8  // how many samples there were; from twice newestSamples it goes back by newestSamples
 	deep    bool   // a queue stood at the newest sample
-	stands  bool   // or lately
+	stands  bool   // a queue stands now, or did lately
 }
 
 const (
-	// floorSpan is for how long a floor holds, and twice that at most. Shorter, and
-	// a queue that lasts would pass for the way itself; longer, and a way that has
-	// become longer would pass for a queue for so long.
+	// floorSpan is how long a floor counts at least, and half of how long it counts at
+	// most. Shorter, a lasting queue is taken for the path itself; longer, a path that
+	// has become longer is taken for a queue for that time.
 	floorSpan = 10 * int64(time.Second)
-	// newestSamples is over how many samples the least is taken to say that a queue
-	// stands. Fewer, and jitter, reordering and lost acknowledgements would pass for
-	// one; more, and it would be noticed half a second later for each eight.
+	// newestSamples is the number of samples whose least shows whether a queue stands.
+	// Fewer, jitter, reordering and lost acknowledgements are taken for a queue; more,
+	// a queue is noticed half a second later for each eight.
 	newestSamples = 8
 	// sampleUnit is what the newest samples are counted in; 6.5 s are the most.
 	sampleUnit    = int64(100 * time.Microsecond)
@@ -48,28 +49,28 @@ const (
 	// jitterUnit is what the jitter is counted in, about 1 µs: a power of two, since
 	// each sample is divided by it.
 	jitterUnit = 1 << 10
-	// standsAbove is from what delay on a queue stands for Adaptive. Two ticks of 60 Hz
-	// are below it: where either end reads its socket on its ticks, a datagram that just misses
-	// them is late by that much. At 60 ms state would be late by as much before
-	// anything happened. For the fixed rule it is a heartbeat if that is more: a peer
-	// that sends nothing else may wait so long with each of eight acknowledgements, and
-	// without a queue the rule's delay must not change by a nanosecond.
+	// standsAbove is the delay above which Adaptive takes a queue to stand. Two ticks of
+	// 60 Hz are below it: if both ends read their sockets on ticks, a datagram may be late
+	// by that much without a queue. At 60 ms, state would be that late before anything was
+	// done about it. The fixed rule uses the heartbeat interval if that is longer: a peer
+	// that sends nothing else may delay each of eight acknowledgements by it, and without
+	// a queue the rule's delay must not change by a nanosecond.
 	standsAbove       = standsAboveMillis * int64(time.Millisecond)
 	standsAboveMillis = 35
-	// deepJitters is how many jitters a queue must exceed besides: with two, 100 ms of
-	// jitter each way would pass for one once a second. Of a queue that grows, one
-	// sample differs little from the next.
+	// deepJitters is how many times the jitter a queue must exceed in addition. With two,
+	// 100 ms of jitter each way is taken for a queue once a second. While a queue grows,
+	// jitter is small: one sample differs little from the next.
 	deepJitters = 3
-	// stoodBelow and standsFor say when it is gone: it has been below for so long.
-	// Otherwise what stops for a queue would begin again as soon as it drains, and
-	// the fixed rule would send twice of each event for half of the time.
+	// A queue is gone once it has been below stoodBelow for standsFor. If it were gone at
+	// once, whatever stops for a queue would start again as soon as it drains, and the
+	// fixed rule would send every event twice for half of the time.
 	stoodBelow = standsAbove / 4
 	standsFor  = 2 * int64(time.Second)
 )
 
-// sample notes the round trip of a datagram that is acknowledged now, and reports
-// whether what is said of a standing queue may have changed. One stands from a delay
-// above the given one on, which is in milliseconds and more than stoodBelow.
+// sample notes the round trip of a datagram that is acknowledged now, and reports whether
+// a queue stands or stood. above, in milliseconds, is the delay above which a queue counts as
+// standing; it is more than stoodBelow.
 func (p *path) sample(sentAt, now int64, above uint16) (changed bool) {
 	p.passedAt = max(p.passedAt, sentAt)
 	roundTrip := now - sentAt
@@ -92,7 +93,7 @@ func (p *path) sample(sentAt, now int64, above uint16) (changed bool) {
 	return p.judgeQueue(int64(above)*int64(time.Millisecond), now)
 }
 
-// judgeQueue judges whether a queue stands, and reports whether one does or did before.
+// judgeQueue judges whether a queue stands, and reports whether one does now or did before.
 func (p *path) judgeQueue(above, now int64) bool {
 	stood, queue := p.stands, p.queue(newestSamples)
 	if queue > stoodBelow {
@@ -103,7 +104,7 @@ func (p *path) judgeQueue(above, now int64) bool {
 	return p.stands || stood
 }
 
-// lowerFloor lets a sample count for the floor.
+// lowerFloor takes a sample into account for the floor.
 func (p *path) lowerFloor(micros uint32, now int64) {
 	switch {
 	case now < p.turnsAt:
@@ -123,8 +124,8 @@ func (p *path) floor() int64 {
 	return int64(min(p.floors[0], p.floors[1])) * int64(time.Microsecond)
 }
 
-// queue returns by how much the least of the newest n samples lies above the floor; 0
-// while there are not so many.
+// queue returns by how much the least of the newest n samples exceeds the floor; 0 while
+// there are fewer.
 func (p *path) queue(n uint8) int64 {
 	if p.samples < n {
 		return 0

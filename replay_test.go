@@ -93,6 +93,13 @@ func (r *replayer) Due(send func([]byte)) {
 	}
 }
 
+var replayConditions = simnet.Config{
+	Delay: 25 * time.Millisecond, Jitter: 15 * time.Millisecond, Loss: 0.1,
+	Burst:   simnet.Burst{MeanGood: 2 * time.Second, MeanBad: 60 * time.Millisecond, LossBad: 0.9},
+	Reorder: 0.05, ReorderDelay: 70 * time.Millisecond, Duplicate: 0.03, Truncate: 0.01,
+	Blackouts: []simnet.Window{{From: 40 * time.Second, To: 43 * time.Second}},
+}
+
 // replay plays a story and returns the hash of its transcript.
 func replay(t *testing.T, cfg Config, seed uint64) string {
 	length := 2 * time.Minute
@@ -119,13 +126,7 @@ func replay(t *testing.T, cfg Config, seed uint64) string {
 		cfg.Seal, cfg.Open = cfg.Open, cfg.Seal
 		ends[i] = &replayer{Session: s, name: "ab"[i], record: record, write: write}
 	}
-	conditions := simnet.Config{
-		Delay: 25 * time.Millisecond, Jitter: 15 * time.Millisecond, Loss: 0.1,
-		Burst:   simnet.Burst{MeanGood: 2 * time.Second, MeanBad: 60 * time.Millisecond, LossBad: 0.9},
-		Reorder: 0.05, ReorderDelay: 70 * time.Millisecond, Duplicate: 0.03, Truncate: 0.01,
-		Blackouts: []simnet.Window{{From: 40 * time.Second, To: 43 * time.Second}},
-	}
-	p := simnet.NewPair(seed, &clock, ends[0], ends[1], conditions, conditions)
+	p := simnet.NewPair(seed, &clock, ends[0], ends[1], replayConditions, replayConditions)
 	p.Observe(func(at time.Duration, d simnet.Direction, what simnet.What, datagram []byte) {
 		record('w', int64(at), int64(d), int64(what))
 		write(datagram)
@@ -148,16 +149,8 @@ func replay(t *testing.T, cfg Config, seed uint64) string {
 				record('d', int64(i), int64(seq))
 				p.Send(simnet.Direction(i), out)
 			}
-			for {
-				o, ok := s.NextOutcome()
-				if !ok {
-					break
-				}
-				delivered := int64(0)
-				if o.Delivered {
-					delivered = 1
-				}
-				record('o', int64(i), int64(o.Sequence), int64(o.Type), delivered, int64(o.RTT))
+			for o, ok := s.NextOutcome(); ok; o, ok = s.NextOutcome() {
+				record('o', int64(i), int64(o.Sequence), int64(o.Type), int64(b2i(o.Delivered)), int64(o.RTT))
 			}
 		}
 	})

@@ -5,55 +5,57 @@ import (
 	"time"
 )
 
-// What keeps proactive copies from doing harm (P-17.1.1): where a queue stands they stop,
-// and where much is lost without one, a trial tells whether they are the cause.
+// What keeps proactive copies from doing harm (P-17.1.1). While a queue stands they stop.
+// If many datagrams are lost without a queue, a trial shows whether the copies are the
+// cause.
 
-// restraint says until when no proactive copies go, and how the last trial of that
-// came out.
+// restraint says until when no proactive copies are sent, and how the latest trial came out.
 type restraint struct {
 	until int64
-	pause int64 // for how long at the last onset of a queue
+	pause int64 // how long they stopped at the last onset of a queue
 
 	highSince int64 // since when the loss is high; 0: it is not
 	from      int64 // the first datagram of the trial that is running; 0: none is
 	length    int64 // of the trial
-	lost      int64 // of the trial's datagrams
-	before    int64 // the loss before it, in millionths
-	guilty    int64 // for how long copies stay away when they were last convicted
-	next      int64 // no trial before
-	innocent  int64 // how far apart trials are after one that found nothing
+	lost      int64 // how many of the trial's datagrams were lost
+	before    int64 // the loss before the trial, in millionths
+	guilty    int64 // how long copies stopped when they were last found to be the cause
+	next      int64 // when the next trial may begin
+	innocent  int64 // the time between trials that find copies not to be the cause
 }
 
 // The constants, and what breaks in each direction:
 const (
-	// leastRestraint is for how long copies stop when a queue is seen first; each
-	// further onset doubles it up to mostRestraint. Shorter, and on a link with room
-	// for one copy of each event and not for two the queue would fill every second;
-	// longer, and loss that has nothing to do with it would be felt for longer.
+	// leastRestraint is how long copies stop at the first onset of a queue. Each further
+	// onset doubles it, up to mostRestraint. Shorter, a link that has room for one copy
+	// of each event but not for two fills its queue every second; longer, losses of other
+	// causes delay events for longer.
 	leastRestraint = int64(time.Second)
 	mostRestraint  = 32 * int64(time.Second)
-	// highLoss is what copies are suspected of causing. At a policer they make it a
-	// half; at a quarter, trials on links that lose 30 % by themselves were felt at
-	// p99.
+	// highLoss is the loss that copies are suspected of causing. At a policer they cause
+	// a half. With a suspicion from a quarter on, trials on links that lose 30 % by
+	// themselves showed at p99.
 	highLoss = million * 35 / 100
-	// highFor is for how long it must last: chance has 24 losses in 60 datagrams
-	// for a second. Copies that were guilty before get a quarter of that.
+	// highFor is how long the loss must be high before a trial: by chance it is, with 24
+	// losses in 60 datagrams, for a second. For copies that were the cause before, a
+	// quarter of it is enough.
 	highFor = 2 * int64(time.Second)
-	// In a trial events get one copy each. It is short at first: shortTrial datagrams
-	// are hardly felt where 30 % are lost anyway. Where the loss in it is below
-	// suspectBelow of that before, in percent, another of longTrial follows, and below
-	// guiltyBelow in that copies are convicted: at 30 % of true loss one innocent in a
-	// thousand. Copies that were convicted before are again below suspectBelow.
+	// In a trial events get one copy each. The first takes shortTrial datagrams, which is
+	// hardly felt where 30 % are lost anyway. If its loss is below suspectBelow percent of
+	// the loss before, a second of longTrial datagrams follows. If the loss in that is below
+	// guiltyBelow percent, copies are the cause; at a true loss of 30 % this is wrong once
+	// in a thousand trials. For copies that were the cause before, suspectBelow is enough.
 	shortTrial, longTrial     = 30, 60
 	suspectBelow, guiltyBelow = 80, 45
-	// firstGuilty and firstInnocent are the consequences, doubled each time up to
-	// the last: a policer that stays is tried again every two minutes, a link that
-	// loses that much by itself every ten.
+	// firstGuilty is how long copies then stop, firstInnocent how long the next trial is put
+	// off if they are not the cause. Both double each time, up to the last values: a policer
+	// that stays is tried again every two minutes, a link that loses that much by itself
+	// every ten.
 	firstGuilty, lastGuilty     = 8 * int64(time.Second), 2 * int64(time.Minute)
 	firstInnocent, lastInnocent = 2 * int64(time.Minute), 10 * int64(time.Minute)
 )
 
-// doubled returns twice a duration, between the least and the most.
+// doubled returns twice a duration, limited to least and most.
 func doubled(d, least, most int64) int64 { return min(max(2*d, least), most) }
 
 // onset notes that a queue stands.
@@ -68,9 +70,9 @@ func (r *restraint) onset(now int64) {
 	r.until = max(r.until, saturatingAdd(now, r.pause))
 }
 
-// tryWithout looks whether proactive copies cause the loss that they are to make up
-// for, as they do at a policer or a queue too short to be seen. Where the loss is high
-// for seconds, no event gets more than one for some datagrams.
+// tryWithout finds out whether proactive copies cause the very loss that they are meant to
+// repair, as they do at a policer or at a queue too short to be seen. When the loss has been
+// high for seconds, events get one copy each for some datagrams.
 func (a *adaptiveRule) tryWithout(outcomes shares, log *sentLog, now int64) {
 	r := &a.flow.restraint
 	if r.from > 0 {
@@ -128,19 +130,19 @@ func (a *adaptiveRule) judgeTrial(share int64, log *sentLog, now int64) {
 	r.next = saturatingAdd(now, r.innocent)
 }
 
-// rhythm is when acknowledgements come.
+// rhythm is how regularly acknowledgements come.
 type rhythm struct {
-	last  int64 // when the newest came that told something
-	gap   int64 // how far apart they are, smoothed
-	until int64 // a silence has ended, but what was sent in it may not be settled
+	last  int64 // when the last news came
+	gap   int64 // the time between them, smoothed
+	until int64 // until then, datagrams that were sent in a silence may be undecided although it has ended
 }
 
-// silentBeats is how many heartbeats without an acknowledgement are a silence: with
-// two, two lost acknowledgements in a row would be one, which at 30 % loss happens
-// each second; with four an outage of 300 ms is over before.
+// silentBeats is how many heartbeat intervals without an acknowledgement are a silence. With
+// two, two lost acknowledgements in a row are one, which at 30 % loss happens every second;
+// with four, an outage of 300 ms is over before it is noticed.
 const silentBeats = 3
 
-// mostGap is the longest gap that counts for the rhythm; more is an outage.
+// mostGap is the longest gap that counts for the rhythm; a longer one is an outage.
 const mostGap = 100 * int64(time.Millisecond)
 
 // acknowledged notes that something was acknowledged.
@@ -161,34 +163,33 @@ func (r *rhythm) silent(heartbeat, now int64) bool {
 	return now-r.last >= min(heartbeat, math.MaxInt64/silentBeats)*silentBeats
 }
 
-// broken reports whether nothing of what was sent since the oldest undelivered event
-// was is acknowledged, though it should be, in a silence or right after one. News of
-// datagrams from before it do not count: that may be all that an outage let through.
+// broken reports whether the path seems interrupted: in a silence, or right after one, none of
+// the datagrams sent since the oldest undelivered event is acknowledged although it should be.
+// News of earlier datagrams do not count: they may be all that an outage let through.
 func (r *rhythm) broken(oldest *pending, p *path, heartbeat, now int64) bool {
 	return p.samples > 0 && p.passedAt < oldest.first && now-oldest.first >= saturatingAdd(p.floor(), heartbeat) &&
 		(now < r.until || r.silent(heartbeat, now))
 }
 
-// refusal notices a peer that withholds application datagrams: they stay
-// unacknowledged while the library's own among them do not. They are not lost then.
+// refusal detects a peer that withholds application datagrams: these stay unacknowledged while
+// the library's own datagrams among them are acknowledged. They do not count as lost then.
 type refusal struct {
 	on     bool
-	missed int // application datagrams since the last that was acknowledged
-	own    int // of the library's that were, since then
+	missed int // application datagrams since the last one that was acknowledged
+	own    int // acknowledged datagrams of the library's own since then
 
-	counted int // of those missed: how many count as lost
+	counted int // of missed: how many count as lost
 }
 
-// A peer withholds after so many of both. Fewer, and chance at 30 % loss would look
-// like it once in some minutes; more, and each event of half a second more would go
-// twice.
+// A peer is taken to withhold after so many of both. Fewer, chance at 30 % loss looks like it
+// once in some minutes; more, the events of half a second more are sent twice.
 const (
 	missedApplication = 6
 	passedOwn         = 2
 )
 
-// passed notes that a datagram was delivered, and reports whether this shows that the
-// peer withholds.
+// passed notes that a datagram was delivered, and reports whether that shows that the peer
+// withholds.
 func (r *refusal) passed(own bool) (found bool) {
 	if !own {
 		*r = refusal{}
@@ -202,7 +203,7 @@ func (r *refusal) passed(own bool) (found bool) {
 	return true
 }
 
-// lost notes that a datagram was not, and reports whether it is withheld.
+// lost notes that a datagram was not delivered, and reports whether it was withheld.
 func (r *refusal) lost(own bool) (withheld bool) {
 	if own {
 		return false

@@ -18,20 +18,23 @@ type chronicle struct {
 	stats Stats
 }
 
+// acceptMost withholds and refuses two datagrams of 41.
+func acceptMost(h Header, _ []byte) error {
+	switch h.Sequence % 41 {
+	case 7:
+		return ErrWithhold
+	case 8:
+		return errAcceptance
+	}
+	return nil
+}
+
 // chronicles plays the same conditions and the same calls with and without a seal.
 func chronicles(t *testing.T, cfg Config, sealed bool, seed uint64) (both [2]*chronicle) {
 	var clock ManualClock
 	clock.Set(time.Unix(1_700_000_000, 0))
 	cfg.Clock, cfg.MaxDatagram = &clock, 1200-16
-	cfg.Accept = func(h Header, _ []byte) error {
-		switch h.Sequence % 41 {
-		case 7:
-			return ErrWithhold
-		case 8:
-			return errAcceptance
-		}
-		return nil
-	}
+	cfg.Accept = acceptMost
 	var ends [2]*endpoint
 	for i := range ends {
 		if sealed {

@@ -32,6 +32,13 @@ const sealedVectorsHead = `# Sealed datagrams (AES-128-GCM), as two sessions exc
 # datagram must be refused when it comes again, and every one with a bit flipped.
 `
 
+func hexOrDash(b []byte) string {
+	if len(b) == 0 {
+		return "-"
+	}
+	return hex.EncodeToString(b)
+}
+
 // vectorStory plays what the file holds, and calls taken for each datagram that
 // arrives, before it is received.
 func vectorStory(t *testing.T, wide bool, taken func(to *actor, k *packet)) string {
@@ -41,19 +48,13 @@ func vectorStory(t *testing.T, wide bool, taken func(to *actor, k *packet)) stri
 	b.startAt(65535, 0)
 	a.expectFrom(65535, 0)
 	var out strings.Builder
-	none := func(b []byte) string {
-		if len(b) == 0 {
-			return "-"
-		}
-		return hex.EncodeToString(b)
-	}
 	note := func(k *packet, outcome string) {
 		number := k.from.s.channel.sender.log.count - 1
 		number -= int64(uint16(number) - k.Sequence)
 		n := headerSize(wide)
 		plain, err := k.from.cfg.Seal.Open(nil, modelNonce(k.from.cfg.Seal, number), k.bytes[n:], k.bytes[:n])
 		require.NoError(t, err)
-		fmt.Fprintf(&out, "%s %d %x %s %x %s\n", strings.ToLower(k.from.name), number, k.bytes[:n], none(plain), k.bytes, outcome)
+		fmt.Fprintf(&out, "%s %d %x %s %x %s\n", strings.ToLower(k.from.name), number, k.bytes[:n], hexOrDash(plain), k.bytes, outcome)
 	}
 	take := func(k *packet) {
 		to := b

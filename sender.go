@@ -8,20 +8,20 @@ import (
 )
 
 // The sending half of a channel: it numbers our datagrams, decides which events are due
-// (due.go), packs them (packing.go), and reads in the peer's acknowledgements what
-// became of both (acknowledge.go). What the peer sends besides is receiver.go's; bytes on
-// the wire, heartbeats and the end are for the owner to see to.
+// (due.go), packs them (packing.go), and reads from the peer's acknowledgements which of
+// both were delivered (acknowledge.go). The peer's own data is in receiver.go; bytes on
+// the wire, heartbeats and the end are the owner's part.
 
 // sender is that half. What every datagram touches comes first; see channel.
 type sender struct {
 	rule     copyRule // when copies go
-	judgeAt  int64    // no datagram sent can be taken for lost before
+	judgeAt  int64    // before this time no datagram is presumed lost
 	oldestAt int64    // when the oldest undelivered event became the oldest
 	log      sentLog  // our datagrams
 	path     path
 	stats    senderStats
 	window   *window // how much may be in flight; nil: any
-	budget   budget  // how many bytes of further copies a second
+	budget   budget  // limits the bytes of further copies a second
 	outbox   outbox  // our events
 	outcomes outcomeQueue
 	losses   losses
@@ -32,8 +32,8 @@ type sender struct {
 	maxUndelivered int
 	maxEvent       int16
 	overhead       int16  // bytes of a datagram beside its payload
-	queueAbove     uint16 // from what delay on a queue stands for the rule, in milliseconds
-	awake          bool   // the rule looks after events
+	queueAbove     uint16 // the delay, in milliseconds, above which the rule takes a queue to stand
+	awake          bool   // the rule was woken: there are or were events
 }
 
 // senderStats are the counters of this half; see Stats.
@@ -44,7 +44,7 @@ type senderStats struct {
 	EventsDelivered                            uint64
 }
 
-// init takes a Config that was completed.
+// init sets the sender up. cfg must be complete.
 func (s *sender) init(cfg *Config) {
 	s.queueAbove = standsAboveMillis
 	if cfg.Adaptive {
@@ -78,7 +78,7 @@ func (s *sender) add(event []byte) (id uint16) {
 	return s.outbox.add(event)
 }
 
-// number gives a datagram of type t that leaves now its sequence.
+// number numbers a datagram of type t that is sent now, and returns its sequence.
 func (s *sender) number(t Type, now int64) (seq uint16) {
 	switch {
 	case !s.log.full():
@@ -91,12 +91,12 @@ func (s *sender) number(t Type, now int64) (seq uint16) {
 	return s.log.add(t, now)
 }
 
-// halfway reports whether the next datagram would be half of all sequences after
-// the newest one acknowledged: from there on an old acknowledgement might name a
-// datagram of a turn later, and count its events as delivered (P-3.1.4).
+// halfway reports whether the next datagram would be the 32,768th since the newest one
+// acknowledged. From there on an old acknowledgement might name a datagram of a later
+// turn of the sequences, and its events would wrongly count as delivered (P-3.1.4).
 func (s *sender) halfway() bool { return s.log.count-s.log.top >= 1<<15 }
 
-// numbered returns how many datagrams got a number: the number of the next one.
+// numbered returns how many datagrams were numbered, which is the number of the next one.
 func (s *sender) numbered() int64 { return s.log.count }
 
 // inFlight returns how many events are not known to be delivered.
@@ -114,7 +114,7 @@ func (s *sender) withheld() bool { return s.rule.withheld() }
 // waiting yields the undelivered events; see outbox.waiting.
 func (s *sender) waiting(ordered bool, yield func(Event) bool) { s.outbox.waiting(ordered, yield) }
 
-// trim gives back memory that was not needed lately.
+// trim frees memory that was not needed lately.
 func (s *sender) trim(busy bool, now int64) {
 	if s.awake && !busy && s.outbox.undelivered == 0 {
 		s.rule.rest()
@@ -125,8 +125,8 @@ func (s *sender) trim(busy bool, now int64) {
 	s.outcomes.trim(busy)
 }
 
-// trimLog gives back memory of the log of what was sent, but for what must be
-// remembered and what the next loss would take.
+// trimLog frees memory of the log of datagrams sent, except for those that must be
+// remembered and for the room that the next loss would take.
 func (s *sender) trimLog(busy bool, now int64) {
 	oldest := s.log.first
 	for oldest < s.log.count && !s.awaited(oldest, now) {
@@ -147,8 +147,7 @@ func (s *sender) trimLog(busy bool, now int64) {
 	}
 }
 
-// end frees what is kept to send events, but for those that are undelivered.
-// Outcomes stay.
+// end frees all memory for events except the undelivered ones. Outcomes stay.
 func (s *sender) end() { s.outbox.clear() }
 
 // snapshot fills in the counters of this half.

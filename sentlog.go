@@ -37,7 +37,7 @@ const (
 	lossyFor = int64(time.Minute)
 )
 
-// A stamp is what is remembered of one datagram sent, in 8 bytes: the time it
+// stamp is what is remembered of one datagram sent, in 8 bytes: the time it
 // was sent, in nanoseconds, above four bits of state.
 type stamp int64
 
@@ -73,7 +73,7 @@ type sentLog struct {
 
 	// What the peer acknowledged before: top is the newest number acknowledged, and bit
 	// n of known says that the acknowledgement of top − 1 − n has been read. Numbers
-	// below 0 count as read. So of each header only the bits are read that are new.
+	// below 0 count as read. So only the new bits of each header are read.
 	top   int64
 	known uint64
 

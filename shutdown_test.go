@@ -169,8 +169,6 @@ func TestBothShutDown(t *testing.T) {
 	require.Equal(t, []Event{{0, []byte("from b")}}, slices.Collect(b.s.Undelivered()))
 }
 
-// --- Undelivered
-
 func TestUndeliveredGoesByID(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		for _, start := range []uint16{0, 65534} {

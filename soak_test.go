@@ -122,6 +122,15 @@ func soakConditions(r *rand.Rand) simnet.Config {
 	return cfg
 }
 
+func (s *soaker) sendEvents(t *testing.T, n int) {
+	for range n {
+		if _, err := s.Send(soakEvent(s.event[:], s.sent)); err != nil {
+			t.Fatal(err)
+		}
+		s.sent++
+	}
+}
+
 func TestSoak(t *testing.T) {
 	length := soakLength(t)
 	for _, c := range []struct {
@@ -136,6 +145,39 @@ func TestSoak(t *testing.T) {
 			soak(t, c.cfg, length)
 		})
 	}
+}
+
+func (s *soaker) readOutcomes() {
+	for _, ok := s.NextOutcome(); ok; _, ok = s.NextOutcome() {
+		s.outcomes++
+	}
+}
+
+// changeConditions changes both directions for the nth time; now and then it is an outage.
+func changeConditions(p *simnet.Pair, r *rand.Rand, n int) {
+	for d := range 2 {
+		now := soakConditions(r)
+		if n%20 == 0 && d == n/20%2 || n%100 == 0 {
+			now.Blackouts = []simnet.Window{{From: p.Now(), To: p.Now() + 2500*time.Millisecond}}
+		}
+		p.Link(simnet.Direction(d)).SetConfig(p.Now(), now)
+	}
+}
+
+// wantAll wants every event at the peer once, and an outcome for each datagram.
+func (s *soaker) wantAll(t *testing.T, peer *soaker) {
+	stats := s.Stats()
+	require.Equal(t, s.sent, peer.received, "every event once")
+	require.Empty(t, peer.ahead)
+	require.Equal(t, stats.DatagramsSent, stats.Delivered+stats.Lost+uint64(stats.Undecided))
+	require.Equal(t, s.sent, stats.EventsSent)
+	require.Equal(t, s.sent, stats.EventsDelivered)
+	require.Equal(t, s.sent, peer.Stats().EventsReceived)
+	require.Zero(t, stats.Rejected)
+	require.Zero(t, stats.OutcomesDropped)
+	s.readOutcomes()
+	stats = s.Stats()
+	require.Equal(t, stats.Delivered+stats.Lost, s.outcomes, "an outcome for each datagram that is decided")
 }
 
 func soak(t *testing.T, cfg Config, length time.Duration) {
@@ -156,13 +198,7 @@ func soak(t *testing.T, cfg Config, length time.Duration) {
 	stop := p.Every(60, time.Second, func() {
 		if tick%180 == 0 {
 			conditions++
-			for d := range 2 {
-				now := soakConditions(r)
-				if conditions%20 == 0 && d == conditions/20%2 || conditions%100 == 0 {
-					now.Blackouts = []simnet.Window{{From: p.Now(), To: p.Now() + 2500*time.Millisecond}}
-				}
-				p.Link(simnet.Direction(d)).SetConfig(p.Now(), now)
-			}
+			changeConditions(p, r, conditions)
 		}
 		for i, s := range ends {
 			if s.Err() != nil {
@@ -174,12 +210,7 @@ func soak(t *testing.T, cfg Config, length time.Duration) {
 			if r.IntN(600) == 0 {
 				n = 100
 			}
-			for range min(n, s.Room()) {
-				if _, err := s.Send(soakEvent(s.event[:], s.sent)); err != nil {
-					t.Fatal(err)
-				}
-				s.sent++
-			}
+			s.sendEvents(t, min(n, s.Room()))
 			if i == 0 || tick%3 == 0 {
 				state := binary.LittleEndian.AppendUint64(s.state[:0], tick)
 				out, _, err := s.AppendDatagram(s.out[:0], TypeSnapshot, state)
@@ -188,12 +219,7 @@ func soak(t *testing.T, cfg Config, length time.Duration) {
 				}
 				p.Send(simnet.Direction(i), out)
 			}
-			for {
-				if _, ok := s.NextOutcome(); !ok {
-					break
-				}
-				s.outcomes++
-			}
+			s.readOutcomes()
 		}
 		tick++
 	})
@@ -206,24 +232,8 @@ func soak(t *testing.T, cfg Config, length time.Duration) {
 	require.True(t, p.RunUntil(settled, p.Now()+time.Minute), "the sessions end with nothing in flight")
 
 	for i, s := range ends {
-		peer, stats := ends[1-i], s.Stats()
-		require.Equal(t, s.sent, peer.received, "every event once")
-		require.Empty(t, peer.ahead)
-		require.Equal(t, stats.DatagramsSent, stats.Delivered+stats.Lost+uint64(stats.Undecided))
-		require.Equal(t, s.sent, stats.EventsSent)
-		require.Equal(t, s.sent, stats.EventsDelivered)
-		require.Equal(t, s.sent, peer.Stats().EventsReceived)
-		require.Zero(t, stats.Rejected)
-		require.Zero(t, stats.OutcomesDropped)
-		for {
-			if _, ok := s.NextOutcome(); !ok {
-				break
-			}
-			s.outcomes++
-		}
-		stats = s.Stats()
-		require.Equal(t, stats.Delivered+stats.Lost, s.outcomes, "an outcome for each datagram that is decided")
-		t.Logf("%d: %s", i, soakSummary(stats, s.RTT()))
+		s.wantAll(t, ends[1-i])
+		t.Logf("%d: %s", i, soakSummary(s.Stats(), s.RTT()))
 	}
 	t.Logf("%v simulated in %v", length, time.Since(began).Round(time.Millisecond))
 }

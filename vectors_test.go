@@ -136,14 +136,7 @@ func (v *vectorEnd) play(t *testing.T, in vectorStep) vectorStep {
 			take("count")
 			n = int(in.num("count"))
 		}
-		t, payload := ackbits.Type(in.num("type")), in.bytes("payload")
-		var datagram []byte
-		var seq uint16
-		var err error
-		for range n {
-			datagram, seq, err = v.session.AppendDatagram(datagram[:0], t, payload)
-		}
-		out["error"], out["datagram"], out["seq"] = vectorError(err), hex.EncodeToString(datagram), float64(seq)
+		v.append(ackbits.Type(in.num("type")), in.bytes("payload"), n, out)
 	case "due":
 		datagram, _ := v.session.AppendDue(nil)
 		out["datagram"] = hex.EncodeToString(datagram)
@@ -161,6 +154,17 @@ func (v *vectorEnd) play(t *testing.T, in vectorStep) vectorStep {
 	}
 	v.state(out)
 	return out
+}
+
+// append makes n datagrams of the application; the last one is in the transcript.
+func (v *vectorEnd) append(t ackbits.Type, payload []byte, n int, out vectorStep) {
+	var datagram []byte
+	var seq uint16
+	var err error
+	for range n {
+		datagram, seq, err = v.session.AppendDatagram(datagram[:0], t, payload)
+	}
+	out["error"], out["datagram"], out["seq"] = vectorError(err), hex.EncodeToString(datagram), float64(seq)
 }
 
 func (v *vectorEnd) begin(t *testing.T, in vectorStep) {

@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// How many bytes of events may be in flight, and how fast they go out, with
-// Config.Adaptive (P-17.1.1). The signals are path.go's; what a datagram carries is
-// packing.go's. State datagrams are the application's and never wait. The fixed rule has
-// no window, nor has a session in which nothing but heartbeats flow: it is nil then,
-// and everything may go.
+// With Config.Adaptive: how many bytes of events may be in flight, and how fast they are
+// sent (P-17.1.1). The signals come from path.go; what a datagram carries is decided in
+// packing.go. State datagrams are the application's and never wait. The fixed rule has no
+// window, and neither has a session without events: it is nil then, and everything may be
+// sent.
 
-// window bounds the bytes of events in flight, first copies and retransmissions
-// alike, and spreads what it lets go. While all that is undelivered fits, it lets
-// everything go at once. An event counts from its first copy on until it is delivered
-// or its last copy presumed lost; proactive copies do not count, since they go only
-// while everything fits.
+// window limits the bytes of events in flight, first copies and retransmissions alike, and
+// spreads them over time. While all undelivered events fit, everything may be sent at once.
+// An event counts from its first copy until it is delivered or its last copy is presumed
+// lost. Proactive copies do not count, since they are sent only while everything fits.
 type window struct {
 	size     int64 // bytes
-	load     int64 // of the events that are undelivered, those that wait included
-	inFlight int64 // of those that are in flight
-	arrived  int64 // of all that were delivered
+	load     int64 // bytes of the undelivered events, waiting ones included
+	inFlight int64 // bytes of those in flight
+	arrived  int64 // bytes of all events delivered so far
 	permit   bool  // a copy was presumed lost: one datagram may go though the window is full
 
-	// Pacing: what is sent is paid off in the time that its bytes take at the pace.
+	// Pacing: a datagram is paid for by the time that its bytes take at the pace.
 	pace      int64 // nanoseconds a byte
 	paidUntil int64
 	poll      int64 // how far apart the calls are that send
 
-	jitter    int64 // of the path when all fitted: what is no queue
+	jitter    int64 // the path's jitter when everything fitted, which is no queue
 	steady    bool  // the start is over: a queue or losses were seen
 	step      int64 // by how much it grows
 	lossAt    int64 // when it was last cut for losses without a queue
@@ -135,7 +134,7 @@ const (
 	usualMemory = 256
 )
 
-// init is for a caller who sends so far apart; 0: at Deadline.
+// init sets the window up. poll is the tick of the caller; 0: it wakes at Deadline.
 func (w *window) init(poll int64) {
 	*w = window{
 		size: firstWindow, step: MaxDatagramSize, poll: max(poll, leastPoll),
@@ -143,23 +142,23 @@ func (w *window) init(poll int64) {
 	}
 }
 
-// allowFor takes the path's jitter for what is no queue.
+// allowFor notes the path's jitter, which must not be taken for a queue.
 func (w *window) allowFor(p *path) { w.jitter = min(int64(p.jitter)*jitterUnit, mostJitter) }
 
-// crowded reports whether not everything fits.
+// crowded reports whether the undelivered events do not all fit.
 func (w *window) crowded() bool { return w != nil && w.load > w.size }
 
-// full reports whether nothing may go before something is delivered or lost.
+// full reports whether nothing may be sent before something is delivered or lost.
 func (w *window) full() bool { return w.inFlight >= w.size && !w.permit }
 
-// opensAt returns when the next datagram with events may go, as far as the pace is
-// concerned: when a whole one is paid for.
+// opensAt returns when the pace allows the next datagram with events: when a whole one is paid
+// for.
 func (w *window) opensAt() int64 { return w.paidUntil + w.datagram() }
 
-// datagram is the time that one takes at the pace.
+// datagram returns the time that a datagram of full size takes at the pace.
 func (w *window) datagram() int64 { return MaxDatagramSize * w.pace }
 
-// open reports whether a datagram with events may go.
+// open reports whether a datagram with events may be sent.
 func (w *window) open(now int64) bool {
 	if !w.crowded() {
 		return true
@@ -171,8 +170,8 @@ func (w *window) open(now int64) bool {
 	return true
 }
 
-// sent notes that a datagram left with so many bytes of events. What was not used is
-// saved up for one poll and a datagram, lest a caller's tick set the pace.
+// sent notes that a datagram with so many bytes of events was sent. Unused time is saved up,
+// for one poll and one datagram, so that the caller's tick does not slow the pace down.
 func (w *window) sent(bytes int, now int64) {
 	if w == nil {
 		return
@@ -188,8 +187,8 @@ func (w *window) sent(bytes int, now int64) {
 
 func (w *window) smooth(now int64) bool { return now-w.lossAt < smoothFor }
 
-// queue, fly, miss and arrive note what becomes of events of so many bytes: handed to
-// Send, sent, presumed lost, and delivered, so many of them being in flight.
+// queue, fly, miss and arrive note that events of so many bytes were passed to Send, were sent,
+// were presumed lost, and were delivered. Of the delivered bytes, inFlight were in flight.
 func (w *window) queue(bytes int) {
 	if w != nil {
 		w.load += int64(bytes)
@@ -217,10 +216,9 @@ func (w *window) arrive(bytes, inFlight int) {
 	}
 }
 
-// acknowledged takes note of acknowledgements: of the samples in the path, of so many
-// datagrams whose outcome became known and of what was delivered. It reports whether
-// the link is too narrow for what is sent. ackGap is how far apart acknowledgements
-// come.
+// acknowledged takes acknowledgements into account: the samples in the path, the outcomes that
+// became known, and what was delivered. It reports whether the link is too narrow for what is
+// sent. ackGap is the time between acknowledgements.
 func (w *window) acknowledged(outcomes shares, ackGap int64, log *sentLog, p *path, now int64) (narrow bool) {
 	if !w.crowded() {
 		w.allowFor(p)
@@ -254,8 +252,8 @@ func (w *window) acknowledged(outcomes shares, ackGap int64, log *sentLog, p *pa
 	return narrow
 }
 
-// setPace lets the window out over most of a round trip, or while it goes smoothly,
-// over the time for which an event counts as in flight.
+// setPace spreads the window over most of a round trip; while it is sent smoothly, over the
+// time for which an event counts as in flight.
 func (w *window) setPace(ackGap int64, p *path, now int64) {
 	lifetime := p.rtt.Smoothed() * paceShare / 5
 	if w.smooth(now) {
@@ -264,7 +262,7 @@ func (w *window) setPace(ackGap int64, p *path, now int64) {
 	w.pace = lifetime / w.size
 }
 
-// standing returns the queue that the window goes by.
+// standing returns the queue by which the window is sized.
 func (w *window) standing(p *path) int64 {
 	if w.steady {
 		return p.queue(steadySamples)
@@ -272,15 +270,15 @@ func (w *window) standing(p *path) int64 {
 	return p.queue(startSamples)
 }
 
-// blameless reports whether as much is lost with half of what was in flight when the window
-// was cut for losses: then it is the link's doing. A peer that acknowledges one datagram of
-// two looks the same, so it is believed up to graveLoss only.
+// blameless reports whether the loss is not caused by the window: the window was cut for losses,
+// and with half as much in flight as much is still lost. A peer that acknowledges one datagram
+// of two looks the same, so this counts up to graveLoss only.
 func (w *window) blameless() bool {
 	lost := w.round.percent()
 	return 2*w.round.most <= w.blamed.most && 4*lost >= 3*w.blamed.percent() && lost <= graveLoss
 }
 
-// turn fits the window to the round that ends.
+// turn adapts the window to the round that ends.
 func (w *window) turn(queue int64, p *path, now int64) {
 	r := &w.round
 	if !r.limited || w.size == leastWindow && r.percent() <= graveLoss { // with so little in flight, the link's doing

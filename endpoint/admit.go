@@ -16,22 +16,22 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// How a Gate decides about a client that proved its address: who is refused or put
-// off, what is drawn and derived for one that is admitted. What is remembered of
-// clients is in memory.go; the messages are in messages.go, keys in keys.go.
+// How a Gate decides on a client that has proved its address: which are refused or put
+// off, and what is drawn and derived for one that is admitted. What is remembered of
+// clients is in memory.go; messages are in messages.go, keys in keys.go.
 
 // knock is a Hello that opened and is to be decided on.
 type knock struct {
 	parties
 	client *client
 	from   netip.AddrPort
-	app    []byte // what the client says of itself
+	app    []byte // the application's hello
 	hash   [sha256.Size]byte
 	buf    []byte
 	now    int64
 }
 
-// Reasons that are the server's own. The client gets them as they stand here.
+// Reasons of the server's own. The client gets these words.
 const (
 	reasonWide    = "the server's sessions are wide"
 	reasonNarrow  = "the server's sessions are narrow"
@@ -41,8 +41,7 @@ const (
 	reasonAddress = "too many players at this address"
 )
 
-// judge decides on a client (P-13.2.5): refused for a reason of ours, then as Admit
-// says.
+// judge decides on a client (P-13.2.5): first by the server's own reasons, then by Admit.
 func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	at := placeOf(k.from.Addr())
 	if reason := g.objection(k, at); reason != "" {
@@ -53,8 +52,8 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 		return nil, nil, nil
 	}
 	k.client.paid = false
-	// What a join takes of Rand is read first: a client that Admit has let in
-	// is not to fail for it.
+	// Rand is read before Admit is asked: a client that Admit has let in must not fail
+	// because of Rand.
 	draw, err := g.draw()
 	if err != nil {
 		g.stats.Failed++
@@ -89,15 +88,16 @@ func (g *Gate) judge(k *knock) ([]byte, *Admission, error) {
 	return g.admit(k, draw, app, reply)
 }
 
-// putOff says nothing: a Hello asks again, no sooner than the client sends its next.
+// putOff sends no answer. Admit is asked again by a later Hello, no sooner than the
+// client sends its next.
 func (g *Gate) putOff(k *knock) ([]byte, *Admission, error) {
 	k.client.standing = pending
 	k.client.quietUntil = k.now + helloInterval
 	return nil, nil, nil
 }
 
-// objection returns why the server cannot take a client, whoever it is; else
-// nothing. That it is full is none where there is an Admit, which may free a seat.
+// objection returns why the server refuses a client whatever Admit says, or "". A full
+// server refuses here only if there is no Admit, which might free a seat.
 func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	s, cfg := &g.stats, &g.cfg
 	switch {
@@ -123,15 +123,15 @@ func (g *Gate) objection(k *knock, at netip.Prefix) (reason string) {
 	return ""
 }
 
-// draw is what a join takes of Rand. The key is made of its seed only when Admit has
+// draw is the randomness of a join. The key is computed from the seed only once Admit has
 // said yes.
 type draw struct {
 	seed  [keySize]byte
 	token uint64
 }
 
-// redraws is how often a token that is live is drawn again. The first draw does
-// unless Rand repeats itself; more would be a loop that need not end.
+// redraws is how often a token is drawn until one is not in use. The first one does
+// unless Rand repeats itself; without a limit the loop might not end.
 const redraws = 4
 
 var errTokens = errors.New("endpoint: Rand returns tokens that are live only")
@@ -153,7 +153,7 @@ func (g *Gate) draw() (d draw, err error) {
 	return draw{}, errTokens
 }
 
-// admit makes the Accept and what the session is made of.
+// admit makes the Accept, and the Admission of the new session.
 func (g *Gate) admit(k *knock, d draw, app, reply []byte) ([]byte, *Admission, error) {
 	private, err := ecdh.X25519().NewPrivateKey(d.seed[:])
 	must(err)
@@ -196,7 +196,7 @@ func (g *Gate) refuse(k *knock, reason string) ([]byte, *Admission, error) {
 	return g.say(k.client, k.buf, k.now), nil, nil
 }
 
-// cut shortens a text to at most n bytes of whole characters.
+// cut shortens a text to at most n bytes, and never within a character.
 func cut(text string, n int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= n {
@@ -208,7 +208,7 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// aeads makes the two of a session.
+// aeads makes the two ciphers of a session.
 func aeads(make func([]byte) (cipher.AEAD, error), sealKey, openKey []byte) (seal, open cipher.AEAD, err error) {
 	if seal, err = make(sealKey); err != nil {
 		return nil, nil, err
@@ -217,7 +217,7 @@ func aeads(make func([]byte) (cipher.AEAD, error), sealKey, openKey []byte) (sea
 	return seal, open, err
 }
 
-// unmap makes an IPv4 address of one that a dual-stack socket shows as IPv6.
+// unmap returns the IPv4 address that a dual-stack socket shows as an IPv6 address.
 func unmap(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }

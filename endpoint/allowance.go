@@ -2,10 +2,11 @@ package endpoint
 
 import "time"
 
-// How often the server does what costs it something: computes for a stranger, admits,
-// answers an unknown session. What is bounded by them is in gate.go and knock.go.
+// How often something that costs work may happen: computing for a client, admitting one,
+// answering an unknown session. The limits themselves are in gate.go and knock.go.
 
-// allowance lets something happen so often a second, and so many at once.
+// allowance is a token bucket: something may happen so often a second, and so many at
+// once.
 type allowance struct {
 	interval int64 // between two, in the long run
 	burst    int64 // how many may come at once

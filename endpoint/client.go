@@ -13,10 +13,10 @@ import (
 )
 
 // Client: its calls, and the session that it joins. The handshake until then is in
-// knock.go; what a server does is in gate.go and server.go.
+// knock.go; the server's side is in gate.go and server.go.
 
-// Client is one attempt to join a server, and the session that comes of it. It
-// is not safe for concurrent use.
+// Client is one attempt to join a server, and then the session. It is not safe for
+// concurrent use.
 //
 //	for each datagram that has arrived in inBuf {
 //		in, err := c.Receive(inBuf[:n])
@@ -27,8 +27,8 @@ import (
 //	for datagram := range c.Due(outBuf) { conn.Write(datagram) }
 //	if c.Err() != nil { … }
 //
-// To leave, call Shutdown or Close of the session and go on as before until Err
-// is not nil.
+// To leave, call Shutdown or Close of the session, and keep the loop going until Err is
+// not nil.
 type Client struct {
 	cfg     ClientConfig
 	time    timeline.Timeline
@@ -50,8 +50,9 @@ type Client struct {
 	isAsked bool
 }
 
-// NewClient returns a client that begins to knock now. What is wrong with cfg is
-// ackbits.ErrConfig, and the error names it; an error of Rand is returned.
+// NewClient returns a client that begins to join now. If a value of cfg is invalid, the
+// error is ackbits.ErrConfig and names it; an error of Rand is returned as it is.
+// cfg.Hello is copied.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -68,11 +69,12 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Receive handles a datagram that came from the server's address, which the
-// socket's layer checks, as a connected socket does. Of the session's it returns
-// what Session.Receive returns, under the same conditions; of the handshake
-// nothing. An error says why a datagram was dropped; once the client has ended,
-// for which reason.
+// Receive handles a datagram of the server. The caller has checked that it came from the
+// server's address, as a connected socket does. For a datagram of the session it returns
+// what Session.Receive returns, and under the same conditions: the datagram may be
+// overwritten, and the result is part of it. For one of the handshake it returns an empty
+// Incoming. The error says why a datagram was dropped; once the client has ended, it is
+// the reason.
 func (c *Client) Receive(datagram []byte) (ackbits.Incoming, error) {
 	if err := c.Err(); err != nil {
 		return ackbits.Incoming{}, err
@@ -105,8 +107,8 @@ func (c *Client) handshake(k kind, datagram []byte) error {
 	return ackbits.ErrType
 }
 
-// receiveReset ends the session if the server says so that began it. A code that
-// is not right says nothing (P-13.5.2).
+// receiveReset ends the session if the Reset comes from the server that began it. One
+// with a wrong code changes nothing (P-13.5.2).
 func (c *Client) receiveReset(datagram []byte) error {
 	token, code, err := parseCode(datagram)
 	if err != nil {
@@ -127,7 +129,8 @@ func (c *Client) receiveReset(datagram []byte) error {
 	return nil
 }
 
-// receiveProbe has a Probe answered by the next Due (P-13.4.3). One reply waits at most.
+// receiveProbe keeps the Probe, which the next Due answers (P-13.4.3). Only the latest is
+// kept.
 func (c *Client) receiveProbe(datagram []byte) error {
 	token, asked, err := parseCode(datagram)
 	if err != nil {
@@ -148,10 +151,10 @@ func (c *Client) end(reason error) error {
 	return reason
 }
 
-// Due yields every datagram that is due, each built from buf[:0] and valid until
-// the next: Hellos until the client is admitted, then the session's and replies
-// to probes. A buf of ackbits.MaxDatagramSize bytes fits them all. Breaking off
-// leaves the rest due. It is here that the client finds out that nobody answered.
+// Due yields every datagram that is due: Hellos until the client is admitted, then those
+// of the session and replies to probes. Each is built in buf, from its start, and valid
+// until the next; ackbits.MaxDatagramSize bytes suffice for all. If the loop breaks, the
+// rest stays due. Only Due detects that Timeout has passed.
 func (c *Client) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		now := c.time.Read()
@@ -177,9 +180,8 @@ func (c *Client) Due(buf []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Deadline returns when Due next has something to do, as far as is known at the
-// last call; any call may change it, and any of the session's. It is not ok once
-// the client has ended.
+// Deadline returns when Due next has something to do, as far as the last call knew; any
+// call of the client or its session may change it. ok is false once the client has ended.
 func (c *Client) Deadline() (t time.Time, ok bool) {
 	switch {
 	case c.Err() != nil:
@@ -192,17 +194,17 @@ func (c *Client) Deadline() (t time.Time, ok bool) {
 	return c.session.Deadline()
 }
 
-// Session returns the session; nil until the client is admitted. It stays, after
-// the end too, for what is to be asked of it then, such as Undelivered.
+// Session returns the session, or nil until the client is admitted. It is still there
+// after the end, for Undelivered, Stats and the like.
 func (c *Client) Session() *ackbits.Session { return c.session }
 
-// Reply returns what the server's Admit said, up to MaxReply bytes; nil until the
-// client is admitted.
+// Reply returns what the server's Admit replied, up to MaxReply bytes, or nil until the
+// client is admitted. It must not be changed.
 func (c *Client) Reply() []byte { return c.reply }
 
-// Err returns the reason for which the client has ended: ErrRefused (a
-// *RefusedError, with the reason), ErrServerKey, ErrVersion, ErrNoAnswer,
-// ErrReset, or the session's. It is nil before, and reads no clock.
+// Err returns why the client has ended, or nil if it has not: ErrRefused (a
+// *RefusedError, which has the reason), ErrServerKey, ErrVersion, ErrNoAnswer, ErrReset,
+// or the session's error. It reads no clock.
 func (c *Client) Err() error {
 	if c.err == nil && c.session != nil {
 		return c.session.Err()

@@ -12,86 +12,93 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// What a caller chooses, the defaults and the checks of the values. What each choice
-// does is where it is used.
+// What a caller chooses, the defaults, and the checks of the values. What a choice does
+// is in the file that uses it.
 
-// ServerConfig says how a Server or a Gate works. Key is required; the zero
-// value of every other field stands for the choice that its comment names.
+// ServerConfig configures a Server or a Gate. Key is required; the zero value of every
+// other field is its default. NewServer and NewGate refuse invalid values with
+// ackbits.ErrConfig.
 type ServerConfig struct {
-	// Key is the server's identity, an X25519 key: clients that know its public
-	// half talk to nobody else. It belongs to one server (its shards included): two
-	// with one key can be played off against each other by Resets. Whoever steals it can
-	// pose as the server and read the Hellos that were recorded, not the sessions.
+	// Key is the server's identity, an X25519 key: a client that knows its public half
+	// joins no other server. Give each server its own (the shards of one server share
+	// one): if two servers had the same, an attacker could use the Resets of one to end
+	// sessions of the other. Whoever steals the key can pose as the server and read the
+	// Hellos that were recorded, but no sessions.
 	Key *ecdh.PrivateKey
-	// Clock is what every call reads once; nil is the system's.
+	// Clock is read once in every call that depends on time. If nil, the system's.
 	Clock ackbits.Clock
-	// Rand is read for secrets at the start and 40 bytes for each join; nil is
-	// crypto/rand. A seeded one makes a test repeat itself. Where it fails nobody
-	// is admitted. One that repeats, in a machine that is restored from a snapshot,
-	// say, repeats keys, and then nothing is secret any more.
+	// Rand is the source of secrets: 64 bytes at the start, 40 for each join, 16 for each
+	// refusal. If nil, crypto/rand. A seeded one makes a test repeatable. If it fails,
+	// nobody is admitted. It must never repeat itself, as in a virtual machine that is
+	// restored from a snapshot: then keys repeat, and nothing is secret any more.
 	Rand io.Reader
-	// Session is the configuration of every session. Token, Clock, Seal and Open
-	// are filled in. Clients need the same Wide.
+	// Session configures every session. Token, Clock, Seal and Open are filled in.
+	// Clients need the same Wide.
 	Session ackbits.Config
-	// Admit decides on a client whose address is proved and whose hello opened;
-	// nil admits all. The reply, up to MaxReply bytes, goes to the client in the
-	// Accept. An error refuses it, with the error's text, cut to MaxReason bytes,
-	// as the reason; ErrPending puts the decision off. A client that was admitted
-	// before and comes back, after a crash, is a new one here: Admit knows both
-	// by their hello, and may close the session of the older. It is called within
-	// Receive, and must not call Receive or range over Due.
+	// Admit decides on a client that has proved its address and whose hello has opened;
+	// nil admits every one. The reply, up to MaxReply bytes, goes to the client in the
+	// Accept. An error refuses the client, and the error's text, cut to MaxReason bytes,
+	// is the reason that it gets; ErrPending puts the decision off. A client that was
+	// admitted before and comes back, after a crash for example, is a new client here:
+	// Admit can recognize it by its hello and close the older session. Admit is called
+	// within Receive, and must not call Receive or range over Due.
 	//
-	// It is asked when there is no seat, too. Whom it lets in then is put off once, and
-	// is in if there is one when its next Hello asks again, 250 ms later: the Left of the
-	// older session was fetched, or End told of it. Otherwise it is refused.
+	// Admit is asked even if the server is full. If it then admits a client, the client
+	// is put off once, until its next Hello 250 ms later. It joins if a seat is free by
+	// then, because the Left of an older session was fetched or End was called; otherwise
+	// it is refused.
 	Admit func(Request) (reply []byte, err error)
-	// MaxPeers is how many sessions there may be; 0: 1,024. More are refused.
+	// MaxPeers is how many sessions there may be at once. If 0, 1,024. Further clients are
+	// refused.
 	MaxPeers int
-	// MaxPerAddress is how many clients there may be at one IPv4 address or in
-	// one IPv6 /64, those that left or were refused less than 20 s ago included;
-	// 0: 16. Smaller, households and schools behind one address do not get in;
-	// larger, one attacker takes more seats. It is the join rate of an address as well,
-	// so many in 20 s, whatever Admit says: somebody who reconnects a 17th time within 20 s waits.
-	// For a farm of bots at one address, or a test on one machine, set it to how many of
-	// them join in 20 s, those that come again included.
+	// MaxPerAddress is how many clients there may be at one IPv4 address, or in one IPv6
+	// /64, including those that left or were refused less than 20 s ago. If 0, 16. So it
+	// also limits how fast clients of one address can join, whatever Admit says: with 16,
+	// somebody who reconnects for the 17th time within 20 s has to wait. Smaller locks
+	// out households and schools behind one address; larger gives one attacker more
+	// seats. For bots or tests that share an address, set it to the number of joins
+	// within 20 s, reconnects included.
 	MaxPerAddress int
-	// AEAD makes the protection of sessions from a key of 32 bytes; nil is
-	// AES-256-GCM, which the handshake itself always uses. Clients need the same.
+	// AEAD makes the cipher of a session from a key of 32 bytes. If nil, AES-256-GCM,
+	// which the handshake itself always uses. Clients need the same.
 	AEAD func(key []byte) (cipher.AEAD, error)
-	// Accept, of a Server, takes the place of Session.Accept and is told whose datagram
-	// it is; its Joined may not have been fetched yet. See ackbits.Config.Accept.
+	// Accept is for a Server: it replaces Session.Accept and also gets the peer whose
+	// datagram it is. The peer's Joined may not have been fetched yet. See
+	// ackbits.Config.Accept.
 	Accept func(p *Peer, h ackbits.Header, payload []byte) error
 }
 
 // Request is a client that asks to be admitted.
 type Request struct {
-	Addr  netip.AddrPort // proved: it got what was sent there
-	Hello []byte         // what the client says of itself; the callee's to keep
+	Addr  netip.AddrPort // proved: the client receives what is sent there
+	Hello []byte         // ClientConfig.Hello, up to MaxHello bytes; a copy that Admit may keep
 }
 
-// ClientConfig says how a Client works.
+// ClientConfig configures a Client. The zero value of every field is its default;
+// NewClient refuses invalid values with ackbits.ErrConfig.
 type ClientConfig struct {
-	// ServerKey is the server's public key, which came with the game or from a
-	// backend. With nil the client trusts whoever answers: an eavesdropper learns
-	// nothing, but one on the path can pose as the server, read Hello and sit in
-	// between.
+	// ServerKey is the server's public key, which came with the game or from a backend.
+	// If nil, the client trusts whoever answers: a mere eavesdropper still learns
+	// nothing, but an attacker on the path can pose as the server, read Hello and relay
+	// the game.
 	ServerKey *ecdh.PublicKey
-	// Hello is what the server's Admit sees, up to MaxHello bytes: a name, a
-	// version, a ticket. It is sealed, and its length does not show; but whoever
-	// steals the server's key later can open it.
+	// Hello is what the server's Admit sees: a name, a version, a ticket; up to MaxHello
+	// bytes. It is sealed, and its length does not show. But whoever steals the server's
+	// key later can open a recording of it.
 	Hello []byte
-	// Clock is what every call reads once; nil is the system's.
+	// Clock is read once in every call that depends on time. If nil, the system's.
 	Clock ackbits.Clock
-	// Rand is read for 32 bytes; nil is crypto/rand. See ServerConfig.Rand.
+	// Rand is read for 32 bytes. If nil, crypto/rand. See ServerConfig.Rand.
 	Rand io.Reader
-	// Session is the session's configuration. Token, Clock, Seal and Open are
-	// filled in. The server needs the same Wide.
+	// Session configures the session. Token, Clock, Seal and Open are filled in. The
+	// server needs the same Wide.
 	Session ackbits.Config
-	// AEAD is as ServerConfig.AEAD.
+	// AEAD is like ServerConfig.AEAD, and must be the same.
 	AEAD func(key []byte) (cipher.AEAD, error)
-	// Timeout is how long the client knocks; 0: 5 s. Longer than the server's
-	// Session.Timeout helps only until the server has admitted the client: one that
-	// it never hears of after that is given up, and has to come as a new Client.
+	// Timeout is how long the client tries to join. If 0, 5 s. A value above the Timeout
+	// of the server's sessions helps only while the server has not admitted the client. A
+	// server that has admitted it, and then hears nothing of the session for its Timeout,
+	// ends the session; the client then has to try again as a new Client.
 	Timeout time.Duration
 }
 
@@ -152,8 +159,8 @@ func (cfg *ClientConfig) complete() error {
 	return checkSession(cfg.Session, cfg.Clock, cfg.AEAD)
 }
 
-// checkSession makes a session that nobody uses, so that a configuration which
-// makes none is found at the start.
+// checkSession makes a session that nobody uses, so that an invalid configuration is
+// found at the start.
 func checkSession(cfg ackbits.Config, clock ackbits.Clock, aead func([]byte) (cipher.AEAD, error)) error {
 	box, err := aead(make([]byte, keySize))
 	if err != nil {

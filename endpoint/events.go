@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// What a Server tells its application of its peers' lives: Joined, Moved, Left, and
-// how a peer that has ended goes. What a session brings is an Incoming (peer.go).
+// What a Server tells its application about peers: Joined, Moved and Left, and how a peer
+// that has ended is removed. What a session receives is an Incoming (peer.go).
 
-// EventKind says what an Event tells.
+// EventKind says what happened to a peer.
 type EventKind uint8
 
-// The life of a peer: Joined, any number of Moved, Left.
+// Every peer has one Joined, then any number of Moved, then one Left.
 const (
-	Joined EventKind = iota + 1 // a new peer; events may be sent at once
-	Moved                       // its datagrams go elsewhere from now on, to Peer.Addr
-	Left                        // its session has ended; the seat is free with this
+	Joined EventKind = iota + 1 // a new peer; its session can be used at once
+	Moved                       // its datagrams now go to another address, Peer.Addr
+	Left                        // its session has ended; its seat is free once this is fetched
 )
 
 // String returns the kind's name.
@@ -35,11 +35,11 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind EventKind
 	Peer *Peer
-	From netip.AddrPort // of Moved: the older address
-	Err  error          // of Left: why, as Session.Err says
+	From netip.AddrPort // of Moved: the old address
+	Err  error          // of Left: what Session.Err returns
 }
 
-// reap sees to a peer that is not gone and whose session may have ended.
+// reap removes a peer from the table if its session has ended; it must not be gone already.
 func (s *Server) reap(p *Peer) {
 	err := p.session.Err()
 	if err == nil {
@@ -60,14 +60,14 @@ func (s *Server) tell(e Event) {
 	s.events = append(s.events, e)
 }
 
-// NextEvent returns the next event, in the order in which they happened. A seat is
-// free once its Left was fetched, and of a peer at most one Moved waits, so that there are
-// at most three events for each of MaxPeers.
-func (s *Server) NextEvent() (Event, bool) {
+// NextEvent returns the next event, in the order in which they happened; ok is false if
+// there is none. The seat of a peer becomes free when its Left is fetched. At most three
+// events of a peer wait, since a Moved that was not fetched stands for later ones, too.
+func (s *Server) NextEvent() (e Event, ok bool) {
 	if s.fetched == len(s.events) {
 		return Event{}, false
 	}
-	e := s.events[s.fetched]
+	e = s.events[s.fetched]
 	s.events[s.fetched] = Event{}
 	if s.fetched++; s.fetched == len(s.events) {
 		s.events, s.fetched = s.events[:0], 0

@@ -10,76 +10,74 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
-// Gate: the handshake at the server, and the tokens it admitted, for servers with a
-// table of their own. Whom it admits is decided in admit.go; Server (server.go) puts a
+// Gate: the handshake at the server, and the tokens it admitted, for servers with a table
+// of their own. Which clients it admits is decided in admit.go. Server (server.go) puts a
 // table of peers on top of it.
 
 const (
-	// joinRate bounds the joins that a server computes for in a second, of which
-	// joinBurst may come at once. At 0.1 to 0.2 ms each a flood from many proved
-	// addresses takes so much of one core, and so long in one turn of the loop.
-	// Smaller, players that all come back after a restart wait; at this rate 1,024
-	// of them are in after a second.
+	// joinRate limits the joins that a server computes for in a second, of which
+	// joinBurst may come at once. One costs 0.1 to 0.2 ms, so this is the share of a
+	// core, and the longest delay in one turn of the loop, that a flood from many proved
+	// addresses can take. Smaller makes players wait who all come back after a restart;
+	// at this rate 1,024 of them are in after a second.
 	joinRate  = 1000
 	joinBurst = 256
 
-	// resetRate bounds the Resets, each of which costs a MAC. Smaller, fewer
-	// clients hear of a restart before their Timeout; larger, a flood of made up
-	// datagrams draws more.
+	// resetRate limits the Resets, each of which costs a MAC. Smaller, fewer clients hear
+	// of a restart before their Timeout; larger, a flood of forged datagrams costs more.
 	resetRate  = 1000
 	resetBurst = 256
 
 	// resetShare is how many Resets go to one IPv4 /24 or IPv6 /64 in a second. Smaller,
-	// the players behind one network hear of a restart later; larger, datagrams from
-	// fewer networks use up what there is for all.
+	// the players of one network hear of a restart later; larger, a few networks can use
+	// up resetRate.
 	resetShare = 200
 
-	// repeatInterval is the shortest time between two answers to one client. Shorter,
-	// copies of its Hello draw more; longer than helloInterval, and an Accept that was
-	// lost comes later.
+	// repeatInterval is the shortest time between two answers to one client. Shorter lets
+	// copies of its Hello draw more answers; longer than helloInterval delays an Accept
+	// that was lost.
 	repeatInterval = int64(100 * time.Millisecond)
 
 	// remembered is how many clients are remembered for each of MaxPeers, and
-	// rememberedLeast how many in any case: joins, refusals and failed attempts
-	// of 20 s. Smaller, a rush of players is held up; larger, a flood from many
-	// proved addresses takes more memory, up to 800 bytes each.
+	// rememberedLeast how many at least: joins, refusals and failed attempts of 20 s.
+	// Smaller holds up a rush of players; larger lets a flood from many proved addresses
+	// take more memory, up to 800 bytes each.
 	remembered      = 4
 	rememberedLeast = 4096
 )
 
-// Gate is the server's half of the handshake alone, for servers that keep their
-// own table of sessions, sharded over goroutines, say. It is not safe for
-// concurrent use: guard it with a lock, or leave it to the goroutine that reads
-// the socket.
+// Gate is the server's half of the handshake alone, for servers that keep their own table
+// of sessions, for example in shards on several goroutines. It is not safe for concurrent
+// use: guard it with a lock, or use it only on the goroutine that reads the socket.
 type Gate struct {
 	cfg      ServerConfig
 	time     timeline.Timeline
 	public   [keySize]byte // the server's static key
 	cookies  cookies
 	resetKey []byte
-	probing  []byte // key of the numbers that paths ask for
+	probing  []byte // key of the unpredictable part of Probes
 	memory   memory
 	joins    allowance
 	resets   allowance
-	told     map[netip.Prefix]int // Resets of the second that began at toldAt
+	told     map[netip.Prefix]int // Resets to each network in the second that began at toldAt
 	toldAt   int64
-	round    uint64 // of answers: a client has one in each, so that one waits for Due
+	round    uint64 // of answers: a client gets one in each, so at most one waits for Due
 	leaving  bool
 	seats    int // taken
 	stats    Stats
 	plain    []byte // scratch
 }
 
-// Admission is a new peer: what its session is made of.
+// Admission is a new peer: all that is needed to make its session.
 type Admission struct {
 	Addr   netip.AddrPort
-	Hello  []byte         // what it said of itself; the caller's
-	Config ackbits.Config // complete: Token, Clock, Seal and Open
-	Path   Path           // where its datagrams go, and how it moves; to be copied once, before it is used
+	Hello  []byte         // the client's hello; a copy that the caller may keep
+	Config ackbits.Config // of its session, complete with Token, Clock, Seal and Open
+	Path   Path           // where its datagrams go; copy it once, before the first use
 }
 
-// NewGate returns a gate that begins now. What is wrong with cfg is
-// ackbits.ErrConfig, and the error names it; an error of Rand is returned.
+// NewGate returns a gate that begins now. If a value of cfg is invalid, the error is
+// ackbits.ErrConfig and names it; an error of Rand is returned as it is.
 func NewGate(cfg ServerConfig) (*Gate, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -104,10 +102,10 @@ func NewGate(cfg ServerConfig) (*Gate, error) {
 	return g, nil
 }
 
-// Receive handles a datagram that begins with the format of the handshake,
-// 0x0E, and drops every other. An answer, if it is not empty, is built in buf, for
-// which 640 bytes suffice, and goes back to from. An Admission, if it is not nil, is
-// a new peer: make its session before anything of it arrives.
+// Receive handles a datagram that begins with the format of the handshake, 0x0E, and
+// drops any other. If answer is not empty, send it to from. It is built in buf, from its
+// start, for which 640 bytes suffice. If the Admission is not nil, there is a new peer:
+// make its session before you handle any further datagram.
 func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte, a *Admission) {
 	now := g.time.Read()
 	if k, _ := handshakeKind(datagram); k != kindHello {
@@ -119,16 +117,16 @@ func (g *Gate) Receive(from netip.AddrPort, datagram, buf []byte) (answer []byte
 	return answer, a
 }
 
-// Confirm tells that a datagram of a session opened: the client has the Accept,
-// which is not repeated any more.
+// Confirm tells the gate that a datagram of a session opened. So the client has got the
+// Accept, which is not repeated any more.
 func (g *Gate) Confirm(token uint64) {
 	if c := g.memory.byToken[token]; c != nil {
 		c.standing, c.answer = confirmed, nil
 	}
 }
 
-// End tells that a session has ended: its seat is free, and its client is
-// remembered for 20 s.
+// End tells the gate that a session has ended. Its seat is free, and its client is
+// remembered for another 20 s.
 func (g *Gate) End(token uint64) {
 	if g.memory.end(token, g.time.Read()) {
 		g.seats--
@@ -142,8 +140,8 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// receiveHello answers a Hello: with a Challenge until its cookie is good, then with
-// what was decided.
+// receiveHello answers a Hello: with a Challenge until its cookie is good, then with the
+// decision.
 func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64) ([]byte, *Admission, error) {
 	h, err := parseHello(datagram)
 	if err != nil {
@@ -178,8 +176,8 @@ func (g *Gate) receiveHello(from netip.AddrPort, datagram, buf []byte, now int64
 	return g.hear(c, from, &h, buf, now)
 }
 
-// meet computes the secret of a client that is not known, and remembers it, if
-// the limits leave room.
+// meet computes the shared secret of an unknown client and remembers it, if the limits
+// leave room.
 func (g *Gate) meet(h *hello, at netip.Prefix, now int64) *client {
 	switch {
 	case g.memory.full():
@@ -201,8 +199,8 @@ func (g *Gate) meet(h *hello, at netip.Prefix, now int64) *client {
 	return c
 }
 
-// hear opens a Hello and says what becomes of it. Before it has opened, nothing
-// in it counts (P-13.2.4). What was decided is said again (P-13.2.6).
+// hear opens a Hello and answers it. Nothing in it counts before it has opened
+// (P-13.2.4). A decision that was made is repeated (P-13.2.6).
 func (g *Gate) hear(c *client, from netip.AddrPort, h *hello, buf []byte, now int64) ([]byte, *Admission, error) {
 	p := parties{form: h.form, clientKey: h.key, serverKey: g.public}
 	app, err := g.open(c, &p, h)
@@ -225,13 +223,13 @@ func (g *Gate) hear(c *client, from netip.AddrPort, h *hello, buf []byte, now in
 	return nil, nil, nil
 }
 
-// say returns what was decided on a client.
+// say returns the decision on a client, which is sent now.
 func (g *Gate) say(c *client, buf []byte, now int64) []byte {
 	c.quietUntil, c.saidIn = now+repeatInterval, g.round
 	return append(buf[:0], c.answer...)
 }
 
-// open returns the application's hello, which lies in the gate's scratch.
+// open opens the box of a Hello. The application's hello lies in the gate's scratch.
 func (g *Gate) open(c *client, p *parties, h *hello) (app []byte, err error) {
 	if c.standing == barred {
 		g.stats.Forged++

@@ -11,9 +11,8 @@ import (
 	"io"
 )
 
-// Every key of the handshake and of the session, and what is sealed with them. Nothing
-// here is drawn or remembered but a fresh key; which message holds which box is in
-// messages.go.
+// Every key of the handshake and of the session, and the boxes that are sealed with them.
+// Which message holds which box is in messages.go.
 
 // Labels keep the keys apart: each is derived for one purpose, and none is used
 // for two. A zero byte ends a label, so that none is the beginning of another.
@@ -27,16 +26,16 @@ const (
 	labelReset    = "ackbits endpoint reset\x00"
 )
 
-// parties is what client and server know of each other before anything is
-// agreed. It is part of every key.
+// parties is what client and server know of each other at the start. Every key is bound to
+// it.
 type parties struct {
 	form      byte
 	clientKey [keySize]byte // ephemeral
 	serverKey [keySize]byte // static
 }
 
-// info returns what HKDF is told a key is for (P-13.3.1): label, version, form, the two
-// keys, then whatever else it is bound to, all of fixed length.
+// info returns the info of a key for HKDF (P-13.3.1): label, version, form, the two keys,
+// and whatever else the key is bound to, all of fixed length.
 func (p *parties) info(label string, more ...[]byte) string {
 	b := append(make([]byte, 0, 256), label...)
 	b = append(b, version, p.form)
@@ -48,19 +47,19 @@ func (p *parties) info(label string, more ...[]byte) string {
 	return string(b)
 }
 
-// helloKey seals the application's hello. It is another for each cookie, and
-// under one cookie a client seals one plaintext, so the nonce may be zero.
+// helloKey seals the application's hello. Each cookie has another, and under one cookie a
+// client seals one plaintext only, so the nonce may be zero.
 func (p *parties) helloKey(static, cookie []byte) []byte {
 	return derive(static, nil, p.info(labelHello, cookie))
 }
 
-// refuseKey seals the reason of a refusal. The salt is fresh for each.
+// refuseKey seals the reason of a refusal. Each has a fresh salt.
 func (p *parties) refuseKey(static, salt []byte) []byte {
 	return derive(static, salt, p.info(labelRefuse))
 }
 
-// agreement is what both sides know once the server has answered: all keys of a
-// session come from it.
+// agreement is what both sides know once the server has answered. All keys of a session
+// come from it.
 type agreement struct {
 	parties
 	ephemeral [keySize]byte     // the server's
@@ -68,8 +67,8 @@ type agreement struct {
 	root      []byte            // extracted from both secrets
 }
 
-// agree joins the secret that the server's static key proves with the one of the
-// ephemeral keys, which nobody can find again once they are forgotten.
+// agree joins two secrets: the one that the server's static key proves, and the one of
+// the ephemeral keys, which nobody can compute again once those are forgotten.
 func (p *parties) agree(static, fresh, ephemeral []byte, hello [sha256.Size]byte) *agreement {
 	a := &agreement{parties: *p, hello: hello}
 	copy(a.ephemeral[:], ephemeral)
@@ -86,16 +85,16 @@ func (a *agreement) expand(label string, more ...[]byte) []byte {
 	return key
 }
 
-// acceptKey seals what an Accept tells. The server's ephemeral key is fresh for
-// each Accept, so the nonce may be zero.
+// acceptKey seals the box of an Accept. Each Accept has a fresh ephemeral key of the server,
+// so the nonce may be zero.
 func (a *agreement) acceptKey() []byte { return a.expand(labelAccept) }
 
 // sessionKeys are those of a session, one for each direction and one for the
 // replies to probes.
 type sessionKeys struct{ toServer, toClient, probe []byte }
 
-// session derives the keys of the session that an Accept begins, which they are
-// bound to (P-13.3.2).
+// session derives the keys of the session that an Accept begins. They are bound to the
+// whole Accept (P-13.3.2).
 func (a *agreement) session(accept []byte) sessionKeys {
 	hash := sha256.Sum256(accept)
 	return sessionKeys{
@@ -132,8 +131,7 @@ func boxAEAD(key []byte) cipher.AEAD {
 	return aead
 }
 
-// newGCM is the AEAD of the handshake, and of sessions where the configuration
-// says nothing else.
+// newGCM is the AEAD of the handshake, and the default of sessions.
 func newGCM(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -142,8 +140,8 @@ func newGCM(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// newKey makes an X25519 key of the next 32 bytes of a source of randomness.
-// ecdh's own GenerateKey reads the system's instead.
+// newKey makes an X25519 key from the next 32 bytes of rand. GenerateKey of crypto/ecdh
+// would ignore rand.
 func newKey(rand io.Reader) (*ecdh.PrivateKey, error) {
 	var seed [keySize]byte
 	if _, err := io.ReadFull(rand, seed[:]); err != nil {
@@ -152,8 +150,8 @@ func newKey(rand io.Reader) (*ecdh.PrivateKey, error) {
 	return ecdh.X25519().NewPrivateKey(seed[:])
 }
 
-// exchange is X25519 with a key from the wire. It is not ok for a point of low
-// order, whose secret anybody knows.
+// exchange is X25519 with a key from the wire. ok is false for a point of low order, whose
+// secret is known to everybody.
 func exchange(private *ecdh.PrivateKey, public []byte) (secret []byte, ok bool) {
 	key, err := ecdh.X25519().NewPublicKey(public)
 	if err != nil {
@@ -173,14 +171,13 @@ func shortMAC(key []byte, parts ...[]byte) (code [codeSize]byte) {
 	return code
 }
 
-// resetCode is what a Reset of a session shows: only who has the server's key
-// can make it.
+// resetCode is the proof in a Reset of a session: only the server's key can make it.
 func resetCode(key []byte, token uint64) [codeSize]byte {
 	return shortMAC(key, binary.LittleEndian.AppendUint64(nil, token))
 }
 
-// must panics where the standard library reports what cannot be: keys and
-// lengths here are constants.
+// must panics where the standard library reports an error that cannot happen: all lengths
+// here are constants.
 func must(err error) {
 	if err != nil {
 		panic("endpoint: BUG: " + err.Error())

@@ -9,43 +9,43 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// The handshake at the client: which Hello it sends when, with which cookie, and what
-// it does with the answers. The calls of the application are in client.go.
+// The handshake at the client: when it sends a Hello, with which cookie, and how it
+// handles the answers. The calls of the application are in client.go.
 
 const (
-	// helloInterval is how long a client waits for an answer to its Hello.
-	// Shorter, the servers of a game that begins are asked more often than they
-	// can answer; longer, a Hello that is lost delays the join more.
+	// helloInterval is how long a client waits for an answer to its Hello. Shorter asks
+	// servers more often than they can answer when many players join; longer delays the
+	// join when a Hello is lost.
 	helloInterval = int64(250 * time.Millisecond)
 
 	// triesPerSecond is how many answers a client computes X25519 for, of which
-	// triesBurst may come at once: some 50 µs each, so 5 % of a core. Fewer, and
-	// somebody who sends junk Accepts from the server's address, without seeing
-	// anything, keeps the true one out with fewer datagrams a second than these; more,
-	// and the junk takes more of the machine that the game runs on.
+	// triesBurst may come at once. Each costs some 50 µs, so together they take at most 5
+	// % of a core. Smaller, an attacker who sees nothing can block the true Accept with
+	// junk ones from the server's address at a lower rate; larger, such junk takes more
+	// of the player's machine.
 	triesPerSecond = 1000
 	triesBurst     = 250
 
 	// hurriesPerSecond is how many cookies a client answers at once, of which
-	// hurriesBurst may come together; so many it keeps as well. Fewer, and an eavesdropper
-	// that forges Challenges which echo the client's key keeps the true cookie waiting; more,
-	// and each of them, of 99 bytes, has the client send more Hellos of 640 to the server.
+	// hurriesBurst may come together; hurriesBurst is also how many it keeps. Smaller, an
+	// eavesdropper who forges Challenges with the client's key delays the true cookie;
+	// larger, each forged Challenge of 99 bytes makes the client send more Hellos of 640.
 	hurriesPerSecond = 128
 	hurriesBurst     = 32
 )
 
-// knocking is what a client learns while it is not admitted yet.
+// knocking is the state of a client that is not admitted yet.
 type knocking struct {
-	offers      []offer   // the first to be shown next: urgent ones, then those that were shown, the longest ago first
-	urgent      int       // how many of offers are to be shown at once
+	offers      []offer   // in the order in which they will be shown: urgent ones, then the least recently shown
+	urgent      int       // how many of offers are to be shown at once; they come first
 	tries       allowance // of answers that cost a computation
 	hurries     allowance // of offers that are urgent
 	wrongKey    bool      // somebody challenged with another key than ServerKey
 	wrongSpeech bool      // somebody challenged in another version
 }
 
-// offer is a Challenge that may be the server's. Which one is shows only when an
-// answer opens, so several are kept, and each has its turn.
+// offer is a Challenge that may be the server's. Which one really is becomes clear only
+// when an answer opens, so several are kept and shown in turn.
 type offer struct {
 	server  [keySize]byte
 	static  []byte // the secret of its key and ours
@@ -65,8 +65,8 @@ func (w *knocking) find(server, cookie [keySize]byte) int {
 	return slices.IndexFunc(w.offers, func(o offer) bool { return o.server == server && o.cookie == cookie })
 }
 
-// hurry makes an offer the last of the urgent ones. It takes the place of the one that
-// was shown the longest ago, if there is no other; if none was shown it is dropped.
+// hurry adds an offer behind the other urgent ones. If the list is full, it replaces the
+// one that was shown least recently; if all are urgent, it is dropped.
 func (w *knocking) hurry(o offer) {
 	if len(w.offers) == hurriesBurst {
 		if w.urgent == len(w.offers) {
@@ -78,7 +78,7 @@ func (w *knocking) hurry(o offer) {
 	w.urgent++
 }
 
-// show returns the offer whose turn it is.
+// show returns the offer whose turn it is, and moves it to the end.
 func (w *knocking) show(now int64) offer {
 	o := w.offers[0]
 	o.shownAt = now
@@ -87,7 +87,7 @@ func (w *knocking) show(now int64) offer {
 	return o
 }
 
-// static returns the secret with a server's key, which is computed once.
+// static returns the secret shared with a server's static key, which is computed once.
 func (c *Client) static(server [keySize]byte, now int64) (secret []byte, err error) {
 	w := &c.knocks
 	for _, o := range w.offers {
@@ -105,9 +105,9 @@ func (c *Client) static(server [keySize]byte, now int64) (secret []byte, err err
 	return secret, nil
 }
 
-// receiveChallenge takes the cookie of a Challenge that may be the server's. One that
-// may not is only remembered: a forged one must end nothing (P-13.2.3). A cookie is
-// answered at once, unless it was within the last 250 ms.
+// receiveChallenge keeps the cookie of a Challenge that may be the server's. One that
+// cannot be is only noted: a forged one must not end the attempt (P-13.2.3). A cookie is
+// answered at once, unless it was shown within the last 250 ms.
 func (c *Client) receiveChallenge(datagram []byte) error {
 	ch, err := parseChallenge(datagram)
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *Client) receiveChallenge(datagram []byte) error {
 	return nil
 }
 
-// servers yields what the keys are bound to, and the secret, of each server that
-// challenged: one, if ServerKey is known.
+// servers yields, for each server that challenged, what the keys are bound to and the
+// shared secret. If ServerKey is set, there is only one.
 func (c *Client) servers() iter.Seq2[parties, []byte] {
 	return func(yield func(parties, []byte) bool) {
 		offers := c.knocks.offers
@@ -157,7 +157,7 @@ func (c *Client) servers() iter.Seq2[parties, []byte] {
 	}
 }
 
-// parties returns what the keys are bound to.
+// parties returns what the keys are bound to with a server.
 func (c *Client) parties(server [keySize]byte) parties {
 	return parties{form: formOf(c.cfg.Session.Wide), clientKey: c.key, serverKey: server}
 }
@@ -205,8 +205,8 @@ func (c *Client) begin(agreed *agreement, plain, accept []byte) error {
 	return nil
 }
 
-// receiveRefuse opens a Refuse and ends the attempt. It costs some microseconds, as the
-// secret is there, so that nothing counts how many come.
+// receiveRefuse opens a Refuse and ends the attempt. As the shared secret is known
+// already, this costs only some microseconds, so it needs no limit.
 func (c *Client) receiveRefuse(datagram []byte) error {
 	salt, head, box, err := splitRefuse(datagram)
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Client) appendHello(dst []byte, now int64) []byte {
 	return sealBox(head, p.helloKey(o.static, o.cookie[:]), padHello(c.cfg.Hello), head)
 }
 
-// silence returns why nobody admitted the client.
+// silence returns the reason for which the client ends at its Timeout.
 func (c *Client) silence() error {
 	switch {
 	case len(c.knocks.offers) > 0:

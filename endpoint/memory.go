@@ -5,19 +5,19 @@ import (
 	"net/netip"
 )
 
-// What a Gate remembers of clients that proved an address, and how much of it. Nothing
-// is remembered of anybody before that.
+// What a Gate remembers of clients that proved an address, and the limits of this memory.
+// Nothing is remembered of anybody before that.
 
-// memoryTime is how long a client is remembered after the last that was heard of
-// it: as long as a copy of its Hello could be good for anything.
+// memoryTime is how long a client is remembered after its last Hello or the end of its
+// session: as long as a copy of its Hello could have a good cookie.
 const memoryTime = int64(cookieLife)
 
-// standing is what became of a client that proved an address.
+// standing is how far a client that proved its address has come.
 type standing uint8
 
 const (
-	heard     standing = iota // its secret was computed, nothing it sent has opened yet, or nothing was decided
-	barred                    // its key is a point of low order: never
+	heard     standing = iota // its shared secret was computed; nothing is decided
+	barred                    // its key is a point of low order: it never gets in
 	pending                   // Admit returned ErrPending
 	refused                   // answer is the Refuse
 	admitted                  // answer is the Accept, until its session's first datagram opened
@@ -25,32 +25,32 @@ const (
 	ended                     // its session has ended
 )
 
-// live reports whether a session hangs on the client.
+// live reports whether the client has a session.
 func (s standing) live() bool { return s == admitted || s == confirmed }
 
-// client is what is remembered of one attempt to join, which its key names.
+// client is what is remembered of one attempt to join. Its key identifies it.
 type client struct {
 	key      [keySize]byte
 	standing standing
-	counted  bool // in its place's count of clients, else in that of strangers
+	counted  bool // among the clients of its place, else among its strangers
 	place    netip.Prefix
-	static   []byte   // the secret of its key and ours
-	hello    [32]byte // hash of what it was admitted or refused with
+	static   []byte   // the secret shared with its key
+	hello    [32]byte // hash of the hello that it was admitted or refused with
 	token    uint64   // of its session
-	answer   []byte   // said again to the same Hello
-	paid     bool     // it was taken from joins, and Admit was not asked since
+	answer   []byte   // repeated to the same Hello
+	paid     bool     // a join was counted for it, and Admit was not asked since
 	waited   bool     // Admit let it in once when there was no seat
 
 	quietUntil int64  // until then its Hellos are dropped unread
-	saidIn     uint64 // in which of the gate's rounds answer was said last
-	until      int64  // forgotten at; of one that is not live
+	saidIn     uint64 // the gate's round in which answer was sent last
+	until      int64  // when it is forgotten, unless it is live
 	waiting    *list.Element
 }
 
-// settled reports whether a Hello of the client without a good cookie gets no other:
-// there is nothing to say any more, and a copy of a Hello with a cookie that outlives the
-// memory would be news then. Who was refused may have lost the Refuse, and gets the cookie
-// that it had then again, for as long as that is the one that is given out.
+// settled reports whether a Hello of the client without a good cookie gets no Challenge:
+// there is nothing more to say, and with a cookie that outlives this memory a copy of a
+// Hello would look new. A client that was refused may have lost the Refuse. It gets its
+// old cookie again, for as long as that one is still given out.
 func (c *client) settled(now int64) bool {
 	if c == nil {
 		return false
@@ -58,16 +58,17 @@ func (c *client) settled(now int64) bool {
 	return c.standing == confirmed || c.standing == ended || c.standing == refused && goodUntil(now) > c.until
 }
 
-// place is an IPv4 address or an IPv6 /64, what one household or attacker has.
+// place counts the clients of an IPv4 address or an IPv6 /64, which is what one household
+// or attacker has.
 type place struct {
-	clients   int // who are or were joined, refused by Admit, or pending
-	strangers int // others that something was computed for
+	clients   int // those that Admit was asked about
+	strangers int // the others
 }
 
-// placeOf returns the place of an address, which is unmapped already.
+// placeOf returns the place of an address, which must be unmapped.
 func placeOf(addr netip.Addr) netip.Prefix { return networkOf(addr, 32, 64) }
 
-// networkOf returns the network of an address, of so many bits for IPv4 and IPv6.
+// networkOf returns the network of an address: its first bits4 or bits6 bits.
 func networkOf(addr netip.Addr, bits4, bits6 int) netip.Prefix {
 	bits := bits6
 	if addr.Is4() {
@@ -77,19 +78,19 @@ func networkOf(addr netip.Addr, bits4, bits6 int) netip.Prefix {
 	return p
 }
 
-// siteShare is the part of the memory, one in so many, that an IPv6 /48 may take, which
-// anybody can have for the asking, with its 65,536 places. Smaller, fewer such
-// attackers fill the memory; larger, a site whose players are many is held up:
-// at this share one site may still take all of MaxPeers.
+// siteShare says how much of the memory one IPv6 /48 may take: one part in so many.
+// Anybody can get a /48, with its 65,536 places. Smaller, fewer such attackers fill the
+// memory; larger holds up a site with many players. With this value, one site may still
+// take all of MaxPeers.
 const siteShare = remembered
 
 // siteOf returns the IPv6 /48 of a place; an IPv4 address is one by itself.
 func siteOf(p netip.Prefix) netip.Prefix { return networkOf(p.Addr(), 32, 48) }
 
-// memory is all that a gate keeps: clients that proved an address and for which
-// something was computed. It is bounded by capacity, a share of it for each site, and by
-// perPlace for the clients of a place and once more for its strangers. When it is full
-// nobody is taken up, and nobody is forgotten for it (P-13.2.8).
+// memory is all that a gate keeps: the clients that proved an address and for which
+// something was computed. It holds capacity clients, a share of them for each site, and
+// perPlace clients and perPlace strangers for each place. When it is full, nobody is
+// added, and nobody is forgotten early (P-13.2.8).
 type memory struct {
 	capacity int
 	perPlace int
@@ -97,7 +98,7 @@ type memory struct {
 	byToken  map[uint64]*client // of live sessions
 	places   map[netip.Prefix]place
 	sites    map[netip.Prefix]int // clients of each, remembered
-	fading   list.List            // of clients that are not live, in the order in which they will be forgotten
+	fading   list.List            // the clients that are not live, the next to be forgotten first
 }
 
 func newMemory(capacity, perPlace int) memory {
@@ -111,7 +112,7 @@ func newMemory(capacity, perPlace int) memory {
 	}
 }
 
-// sweep forgets who was not heard of for long enough.
+// sweep forgets the clients whose time is over.
 func (m *memory) sweep(now int64) {
 	for e := m.fading.Front(); e != nil; e = m.fading.Front() {
 		c := e.Value.(*client)
@@ -125,7 +126,7 @@ func (m *memory) sweep(now int64) {
 	}
 }
 
-// add remembers a stranger, if the caller has found room.
+// add remembers a stranger; the caller has checked that there is room.
 func (m *memory) add(key [keySize]byte, from netip.Prefix, now int64) *client {
 	c := &client{key: key, place: from}
 	m.byKey[key] = c
@@ -152,7 +153,7 @@ func (m *memory) countSite(p netip.Prefix, n int) {
 	}
 }
 
-// count adds n to the count of the client's place that it belongs to.
+// count adds n to the client's place, among the clients or the strangers.
 func (m *memory) count(c *client, n int) {
 	p := m.places[c.place]
 	if c.counted {
@@ -176,7 +177,7 @@ func (m *memory) settle(c *client, at netip.Prefix) {
 	m.countSite(at, 1)
 }
 
-// touch has a client that is not live remembered from now on anew.
+// touch restarts the time for which a client that is not live is remembered.
 func (m *memory) touch(c *client, now int64) {
 	if c.standing.live() {
 		return
@@ -197,7 +198,7 @@ func (m *memory) begin(c *client, token uint64) {
 	m.byToken[token] = c
 }
 
-// end ends a session; the client fades.
+// end ends a session; its client is forgotten after memoryTime.
 func (m *memory) end(token uint64, now int64) (ok bool) {
 	c := m.byToken[token]
 	if c == nil {

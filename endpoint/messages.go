@@ -10,9 +10,9 @@ import (
 // The wire form of the handshake's messages: writing and parsing. What they mean is in
 // gate.go and knock.go.
 
-// Every message of the handshake begins with the format byte 0x0E, beside those
-// of sessions, and a kind (P-13.1.1). Numbers are little-endian. The package comment has
-// the layouts.
+// Every message of the handshake begins with the format byte 0x0E, which differs from
+// those of sessions, and a kind (P-13.1.1). Numbers are little-endian. The package
+// comment has the layouts.
 const (
 	format  = 0x0E
 	version = 1
@@ -30,10 +30,10 @@ const (
 	kindProbeReply kind = 7
 )
 
-// Sizes in bytes. Nothing that a server says to somebody who has not proved an
-// address is longer than what it answers: a Challenge, an Accept and a Refuse
-// are shorter than the Hello, which is padded for that; a Reset and a Probe are
-// shorter than the datagram of a session that draws them (P-13.1.2).
+// Sizes in bytes. Nothing that a server sends to an address that is not proved is longer
+// than what it answers: a Challenge, an Accept and a Refuse are shorter than the Hello,
+// which is padded for this; a Reset and a Probe are shorter than the session's datagram
+// that causes them (P-13.1.2).
 const (
 	keySize    = 32 // X25519, and every symmetric key
 	cookieSize = 32
@@ -52,7 +52,7 @@ const (
 	codeMessage    = 2 + 8 + codeSize // Reset, Probe, ProbeReply
 	sealedMin      = ackbits.HeaderSize + tagSize
 
-	// longest is the most that a handshake's message ever takes.
+	// longest is the length of the longest message of the handshake that is sent.
 	longest = helloSize
 )
 
@@ -85,8 +85,7 @@ func handshakeKind(datagram []byte) (k kind, ok bool) {
 	return kind(datagram[1]), true
 }
 
-// hello is what a client begins with. Its box is empty, or the application's
-// hello sealed.
+// hello is a Hello. Its box has the application's hello, sealed, once there is a cookie.
 type hello struct {
 	version byte
 	form    byte
@@ -96,7 +95,7 @@ type hello struct {
 	box     []byte
 }
 
-// appendHead appends what stands in the clear.
+// appendHead appends the part that is not sealed.
 func (h *hello) appendHead(dst []byte) []byte {
 	dst = append(dst, format, byte(kindHello), h.version, h.form)
 	dst = append(dst, h.key[:]...)
@@ -124,8 +123,8 @@ func parseHello(datagram []byte) (h hello, err error) {
 	return h, nil
 }
 
-// padHello returns the plaintext of a Hello's box (P-13.1.4): the length, the application's
-// hello, and zeros, so that its length does not show.
+// padHello returns the plaintext of a Hello's box (P-13.1.4): the length, the
+// application's hello, and zeros, so that its length does not show.
 func padHello(app []byte) []byte {
 	plain := make([]byte, helloSize-helloHead-tagSize)
 	binary.LittleEndian.PutUint16(plain, uint16(len(app)))

@@ -11,53 +11,53 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
-// Path: where the datagrams of a session go, and the probe of a new address. It is the
-// same for Server and for servers with a table of their own.
+// Path: where the datagrams of a session go, and the probe of a new address. Server uses
+// it, and so do servers with a table of their own.
 
-// probeInterval is the shortest time between two probes of a peer. Shorter, a
-// peer that forges addresses makes the server send more to strangers; longer,
-// a peer whose probe was lost moves later.
+// probeInterval is the shortest time between two probes of a peer. Shorter lets a peer
+// that forges addresses make the server send more to strangers; longer delays the move of
+// a peer whose probe was lost.
 const probeInterval = int64(100 * time.Millisecond)
 
-// Path is where the datagrams of a session go, and how a peer moves. A session
-// takes its datagrams from any address, as they open or they do not; but where
-// its own go changes only when the peer has shown that it is there. A Server does
-// all this by itself; a server with its own table has a Path for each peer, from
-// its Admission:
+// Path is where the datagrams of a session go, and how a peer moves. A session accepts
+// its datagrams from any address, since it is the seal that proves them. But its own
+// datagrams go to another address only once the peer has shown that it receives there. A
+// Server does all of this by itself. A server with a table of its own takes a Path for
+// each peer from its Admission, and
 //
-//   - it tells Opened of every datagram of the session that opened;
-//   - it sends what AppendDue returns, after each Opened;
-//   - it hands Answer every datagram for which ProbeReply returns the
-//     session's token;
-//   - it sends the session's datagrams to Addr.
+//   - calls Opened for every datagram of the session that opened;
+//   - sends what AppendDue returns, after each Opened;
+//   - passes Answer every datagram for which ProbeReply returns the session's token;
+//   - sends the session's datagrams to Addr.
 //
-// A datagram that opened, is the newest so far, and came from elsewhere makes
-// that address the candidate, which is probed, at most once in 100 ms. An answer
-// from there moves the peer; a newer datagram from the old address ends the
-// candidacy. So a copy that somebody raced from elsewhere costs one Probe, and
-// a peer that forges its address cannot point the game at another.
+// If a datagram opens, is the newest so far and comes from another address, that address
+// becomes the candidate and is probed, at most once in 100 ms. An answer from there moves
+// the peer. A newer datagram from the old address ends the candidacy. So a copy that
+// somebody sends from elsewhere, faster than the original, costs one Probe, and a peer
+// that forges its address cannot direct the game at somebody else.
 //
-// Who sees the datagrams, has each of them at the server before the true one, and carries
-// Probe and answer between both ends, has the address for as long as it does so.
+// Whoever sees the datagrams, gets a copy of each to the server before the original
+// arrives, and relays Probe and answer between both ends, receives the peer's datagrams
+// for as long as that lasts.
 //
-// A Path comes from an Admission: the zero value is not usable. It is not safe for
+// A Path comes from an Admission; the zero value is not usable. It is not safe for
 // concurrent use.
 type Path struct {
 	time    timeline.Timeline
 	token   uint64
-	key     []byte // what the client answers with
-	probing []byte // the gate's, for numbers that nobody else can guess
+	key     []byte // of the client's replies to probes
+	probing []byte // the gate's key, which makes Probes unpredictable
 
 	addr   netip.AddrPort
 	heard  bool
 	newest uint16 // sequence of the newest datagram that opened
 
 	candidate netip.AddrPort // not valid: none
-	asked     [codeSize]byte // of the candidate
-	probed    bool           // ever
+	asked     [codeSize]byte // what the candidate was sent
+	probed    bool           // a probe was ever due; the latest at probedAt
 	probedAt  int64
 	due       bool
-	probes    uint64 // candidates so far: each is asked something else
+	probes    uint64 // candidates so far: each is sent another number
 }
 
 func newPath(addr netip.AddrPort, token uint64, key, probing []byte, clock ackbits.Clock) Path {
@@ -66,11 +66,11 @@ func newPath(addr netip.AddrPort, token uint64, key, probing []byte, clock ackbi
 	return p
 }
 
-// Addr returns where the peer is.
+// Addr returns the peer's address: send the session's datagrams there.
 func (p *Path) Addr() netip.AddrPort { return p.addr }
 
-// Opened tells of a datagram of the session that opened: Session.Receive
-// returned nil for it, or an error for which the function Opened is true.
+// Opened tells the path that a datagram of the session opened: that Session.Receive
+// returned nil for it, or an error for which the function Opened returns true.
 func (p *Path) Opened(from netip.AddrPort, sequence uint16) {
 	p.opened(unmap(from), sequence, p.time.Read())
 }
@@ -89,7 +89,7 @@ func (p *Path) opened(from netip.AddrPort, sequence uint16, now int64) {
 	}
 }
 
-// probe makes an address the candidate, unless it is, and has it asked (P-13.4.2).
+// probe makes an address the candidate, unless it is already, and a Probe due (P-13.4.2).
 func (p *Path) probe(from netip.AddrPort, now int64) {
 	if from != p.candidate {
 		p.candidate = from
@@ -100,8 +100,9 @@ func (p *Path) probe(from netip.AddrPort, now int64) {
 	p.due, p.probed, p.probedAt = true, true, now
 }
 
-// AppendDue appends the Probe that is due, if one is, and says where it goes. It
-// has 26 bytes: fewer than the datagram that drew it.
+// AppendDue appends the Probe that is due to dst and returns the address that it goes to;
+// ok is false if none is due. A Probe has 26 bytes, fewer than the datagram that caused
+// it.
 func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 	if !p.due {
 		return dst, netip.AddrPort{}, false
@@ -110,8 +111,8 @@ func (p *Path) AppendDue(dst []byte) (out []byte, to netip.AddrPort, ok bool) {
 	return appendCode(dst, kindProbe, p.token, p.asked[:]), p.candidate, true
 }
 
-// Answer handles a reply to a Probe, and reports whether the peer has moved by
-// it: Addr is another then (P-13.4.1, P-13.4.3).
+// Answer handles a reply to a Probe and reports whether the peer has moved: Addr is then
+// the address that the reply came from (P-13.4.1, P-13.4.3).
 func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
 	if k, _ := handshakeKind(datagram); k != kindProbeReply {
 		return false
@@ -128,8 +129,8 @@ func (p *Path) Answer(from netip.AddrPort, datagram []byte) (moved bool) {
 	return true
 }
 
-// ProbeReply returns the token of a session to whose Probe a datagram is the reply.
-// It is not ok for every other datagram.
+// ProbeReply returns the token of the session that a reply to a Probe belongs to. ok is
+// false for every other datagram.
 func ProbeReply(datagram []byte) (token uint64, ok bool) {
 	if k, _ := handshakeKind(datagram); k != kindProbeReply {
 		return 0, false
@@ -138,9 +139,9 @@ func ProbeReply(datagram []byte) (token uint64, ok bool) {
 	return token, err == nil
 }
 
-// Opened reports whether a datagram of a sealed session, for which
-// Session.Receive returned err, was the peer's: it opened, whatever was wrong with
-// it then.
+// Opened reports whether a datagram of a sealed session came from the peer. err is what
+// Session.Receive returned for it: the datagram may have opened and been refused all the
+// same.
 func Opened(err error) bool {
 	return err == nil || errors.Is(err, ackbits.ErrRejected) || errors.Is(err, ackbits.ErrWindow) ||
 		errors.Is(err, ackbits.ErrPayload) || errors.Is(err, ackbits.ErrType)

@@ -6,11 +6,11 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// Peer and what its datagrams bring, as the application of a Server sees them.
+// Peer and Incoming: what the application of a Server gets.
 
 // Peer is a client that a Server has admitted.
 type Peer struct {
-	// Value is the application's own: the server never looks at it.
+	// Value is for the application; the server does not use it.
 	Value any
 
 	session *ackbits.Session
@@ -23,20 +23,19 @@ type Peer struct {
 	moving    bool // its Moved is queued
 }
 
-// Session returns the peer's session: send by it, close it to throw the peer
-// out. Datagrams go into Server.Receive and come out of Server.Due; what
-// AppendDatagram returns goes to Addr.
+// Session returns the peer's session: use it to send, and close it to throw the peer out.
+// Datagrams that arrive go to Server.Receive, and those that are due come out of
+// Server.Due. Send what AppendDatagram returns to Addr.
 func (p *Peer) Session() *ackbits.Session { return p.session }
 
-// Addr returns where the peer is. It changes when the peer has proved another
-// address; a Moved tells.
+// Addr returns the peer's address. It changes when the peer has proved another one; a
+// Moved says so.
 func (p *Peer) Addr() netip.AddrPort { return p.path.addr }
 
-// Hello returns what the client said of itself when it joined. It must not be
-// changed.
+// Hello returns the hello with which the client joined. It must not be changed.
 func (p *Peer) Hello() []byte { return p.hello }
 
-// Incoming is a datagram of a session, and whose it is.
+// Incoming is what a datagram of a session brought, and whose session it is.
 type Incoming struct {
 	Peer *Peer
 	ackbits.Incoming

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// The answers that wait for Due. What is said in them is decided in server.go and
-// gate.go.
+// The answers that wait for Due. What they say is decided in server.go and gate.go.
 
-// answers wait for Due, at most limit of them, in a ring that grows to what was
-// needed. It keeps the buffers: limit of them, each as long as the longest
-// datagram that was in it.
+// answers is a queue of answers that wait for Due, at most limit of them, in a ring that
+// grows to what was needed. It keeps its buffers: up to limit of them, each as long as
+// the longest answer that was in it.
 type answers struct {
 	limit int
 	ring  []answer
@@ -23,7 +22,7 @@ type answer struct {
 	datagram []byte
 }
 
-// push copies a datagram. It reports false if there is no room.
+// push queues a copy of a datagram. It returns false if there is no room.
 func (q *answers) push(to netip.AddrPort, datagram []byte) bool {
 	if q.n == q.limit {
 		return false

@@ -7,16 +7,16 @@ import (
 	"github.com/ackbits/ackbits"
 )
 
-// Reset at the server: the answer to datagrams of sessions that live nowhere. What a
-// client does with it is in client.go.
+// Reset at the server: the answer to datagrams of sessions that no longer exist. How a
+// client handles it is in client.go.
 
-// Reset answers a datagram of a session that lives nowhere, in no shard, of a
-// server with this Key: a client hears at once that there is nothing to wait for,
-// after a restart or where the server ended the session by itself. The answer,
-// built in buf, for which 26 bytes suffice, goes back to from; it is empty if the
-// datagram is not a sealed one of at least 34 bytes, if its token was
-// admitted here and did not End, or if there were too many of late: 1,000 a second,
-// 256 at once, 200 a second for each IPv4 /24 or IPv6 /64. Nothing is kept but these counts.
+// Reset answers a datagram of a session that does not exist, in no shard of a server with
+// this Key. So a client learns at once, and not at its timeout, that the server was
+// restarted or has ended the session on its own. Send the answer to from. It is built in
+// buf, from its start, for which 26 bytes suffice. It is empty if the datagram is no
+// sealed one of at least 34 bytes, if this gate has admitted its token and End was not
+// called, or if there were too many Resets: more than 1,000 a second, 256 at once, or 200
+// a second for one IPv4 /24 or IPv6 /64. The gate keeps nothing but these counts.
 func (g *Gate) Reset(buf []byte, from netip.AddrPort, datagram []byte) (answer []byte) {
 	return g.reset(buf, unmap(from), datagram, g.time.Read())
 }
@@ -39,9 +39,9 @@ func (g *Gate) reset(buf []byte, from netip.AddrPort, datagram []byte, now int64
 	return appendCode(buf[:0], kindReset, h.Token, code[:])
 }
 
-// mayReset counts a Reset to an address, if there may be one. Only those that are told
-// are counted for their network, so that the counts are no more than resets allows in
-// a second.
+// mayReset reports whether a Reset may go to an address, and counts it. Only those that
+// are sent count for their network, so there are no more counts than resets allows in a
+// second.
 func (g *Gate) mayReset(to netip.AddrPort, now int64) bool {
 	if now-g.toldAt >= int64(time.Second) {
 		clear(g.told)

@@ -10,16 +10,16 @@ import (
 )
 
 // Server: the calls of an application on an open port, over a table of peers. The
-// handshake is gate.go's, changes of address are path.go's.
+// handshake is in gate.go, changes of address are in path.go.
 
-// strangers is how many answers to strangers wait for Due: Challenges and Resets.
-// Fewer, a rush of joins between two calls of Due loses some; more, a flood
-// takes more memory, 99 bytes each and what holds them.
+// strangers is how many answers to strangers wait for Due: Challenges and Resets. Smaller
+// loses some when many join between two calls of Due; larger lets a flood take more
+// memory, 99 bytes each and what holds them.
 const strangers = 256
 
-// Server is the whole of an open port: it proves addresses, admits, keeps the
-// table of sessions, follows peers that move, and tells clients of sessions that
-// are gone. It is not safe for concurrent use.
+// Server does all that an open port needs: it proves addresses, admits clients, keeps the
+// table of sessions, follows peers whose address changes, and tells clients when their
+// session is gone. It is not safe for concurrent use.
 //
 //	for each datagram that has arrived in inBuf {
 //		in, err := s.Receive(from, inBuf[:n])
@@ -32,11 +32,11 @@ const strangers = 256
 //	}
 //	for to, datagram := range s.Due(outBuf) { conn.WriteToUDPAddrPort(datagram, to) }
 //
-// Call Due at least once for every 32 datagrams of one peer: as with a session, a
-// header acknowledges the newest 33, and a longer burst would leave the rest
-// unacknowledged. Due looks at every peer, some 10 ns each; where there are many,
-// flush after a Receive the session that it was of alone, in.Peer.Session().Due, and
-// call Due once a tick.
+// Call Due at least once for every 32 datagrams of a peer: a header acknowledges the
+// newest datagram and the 32 before it, so in a longer burst the rest would never be
+// acknowledged. Due looks at every peer, which costs some 10 ns each. With many peers,
+// flush only the session of the datagram after each Receive, with in.Peer.Session().Due,
+// and call Due once a tick.
 type Server struct {
 	gate    *Gate
 	byToken map[uint64]*Peer // of live sessions
@@ -51,8 +51,8 @@ type Server struct {
 	scratch []byte
 }
 
-// NewServer returns a server that begins now. What is wrong with cfg is
-// ackbits.ErrConfig, and the error names it; an error of Rand is returned.
+// NewServer returns a server that begins now. If a value of cfg is invalid, the error is
+// ackbits.ErrConfig and names it; an error of Rand is returned as it is.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	gate, err := NewGate(cfg)
 	if err != nil {
@@ -67,9 +67,10 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}, nil
 }
 
-// Receive handles a datagram. Of a session it returns whose it is and what
-// Session.Receive returns, under the same conditions; of the handshake nothing. An
-// error says why a datagram was dropped.
+// Receive handles a datagram that came from an address. For a datagram of a session it
+// returns the peer and what Session.Receive returns, and under the same conditions: the
+// datagram is overwritten, and the result is part of it. For one of the handshake the
+// result is empty, and its Peer nil. The error says why a datagram was dropped.
 func (s *Server) Receive(from netip.AddrPort, datagram []byte) (Incoming, error) {
 	now := s.gate.time.Read()
 	from = unmap(from)
@@ -136,14 +137,14 @@ func (s *Server) handshake(k kind, from netip.AddrPort, datagram []byte, now int
 	return ackbits.ErrType
 }
 
-// answer has a datagram sent by Due, if there is one and room for it.
+// answer queues a datagram for Due, if there is one and there is room for it.
 func (s *Server) answer(waiting *answers, to netip.AddrPort, datagram []byte) {
 	if len(datagram) > 0 && !waiting.push(to, datagram) {
 		s.gate.stats.AnswersDropped++
 	}
 }
 
-// join takes up a peer.
+// join adds a peer to the table.
 func (s *Server) join(a *Admission) error {
 	p := &Peer{path: a.Path, hello: a.Hello, token: a.Config.Token}
 	if accept := s.gate.cfg.Accept; accept != nil {
@@ -188,11 +189,11 @@ func (s *Server) proved(from netip.AddrPort, datagram []byte) error {
 	return nil
 }
 
-// Due yields every datagram that is due and where it goes, each built from buf[:0] and
-// valid until the next: answers to handshakes, then for each peer a Probe and
-// its session's. A buf of ackbits.MaxDatagramSize bytes fits them all. Breaking
-// off leaves the rest due; the next call begins with the peer after the one that
-// was broken off at. It is here that sessions find out that they have timed out.
+// Due yields every datagram that is due and the address that it goes to: answers of the
+// handshake, then for each peer a Probe and the datagrams of its session. Each is built
+// in buf, from its start, and valid until the next; ackbits.MaxDatagramSize bytes suffice
+// for all. If the loop breaks, the rest stays due, and the next call begins with the next
+// peer. Only Due, of the server or of a session, detects timeouts.
 //
 // The loop must not call Receive.
 func (s *Server) Due(buf []byte) iter.Seq2[netip.AddrPort, []byte] {
@@ -239,9 +240,9 @@ func (s *Server) duePeer(p *Peer, buf []byte, yield func(netip.AddrPort, []byte)
 	return true
 }
 
-// Deadline returns when Due next has something to do, as far as is known at the
-// last call; any call may change it, and any of a peer's session. It is not ok
-// while nobody is joined and no answer waits. It looks at every peer.
+// Deadline returns when Due next has something to do, as far as the last call knew; any
+// call of the server or of a peer's session may change it. ok is false while there is no
+// peer and no answer waits. It looks at every peer.
 func (s *Server) Deadline() (t time.Time, ok bool) {
 	if s.replies.n > 0 || s.others.n > 0 {
 		return s.gate.time.Last, true
@@ -261,16 +262,16 @@ func (s *Server) Deadline() (t time.Time, ok bool) {
 	return t, ok
 }
 
-// Peers yields the peers in the order in which they joined, those whose Left has
-// not been fetched included.
+// Peers yields the peers in the order in which they joined, including those that have
+// left but whose Left was not fetched.
 func (s *Server) Peers() iter.Seq[*Peer] { return slices.Values(s.peers) }
 
 // Stats returns the counters.
 func (s *Server) Stats() Stats { return s.gate.Stats() }
 
-// Shutdown admits nobody from now on and has every session leave, once
-// everything is delivered or patience has passed: see Session.Shutdown. Go on
-// with Receive and Due until there are no Peers.
+// Shutdown admits nobody from now on and calls Session.Shutdown of every session: each
+// leaves once its events are delivered or patience has passed. Go on with Receive, Due and
+// NextEvent until there are no Peers.
 func (s *Server) Shutdown(patience time.Duration) {
 	s.gate.leaving = true
 	for _, p := range s.peers {

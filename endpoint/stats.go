@@ -1,21 +1,21 @@
 package endpoint
 
-// The counters as the application sees them. They are counted where things happen.
+// The counters that the application sees. They are counted where things happen.
 
-// Stats counts what a Server or Gate has done. Everything is a count since its
-// start but the first two, which tell of the moment.
+// Stats counts what a Server or Gate has done since its start. Peers and Remembered are
+// not counts: they describe the moment.
 type Stats struct {
-	Peers      int // sessions, those of a Server until their Left was fetched
-	Remembered int // clients that are remembered, live ones included
+	Peers      int // sessions; with a Server, until their Left was fetched
+	Remembered int // clients that are remembered, those with a session included
 
 	// Of the handshake.
-	Hellos     uint64 // that were long enough
+	Hellos     uint64 // Hellos of a valid length
 	Challenges uint64 // answers to a Hello without a good cookie
-	BadCookies uint64 // of these: it had one, too old, of another address, of before a restart, or made up
-	Joins      uint64
-	Pending    uint64 // times that Admit put a decision off
-	Repeated   uint64 // Accepts and Refuses that were said again
-	Hushed     uint64 // Hellos that get no answer: of a client that plays, has played or was refused, or too soon after the last
+	BadCookies uint64 // of Challenges: the Hello had a cookie that was too old, of another address, of before a restart, or forged
+	Joins      uint64 // clients admitted
+	Pending    uint64 // how often Admit returned ErrPending
+	Repeated   uint64 // Accepts and Refuses that were sent again
+	Hushed     uint64 // Hellos without an answer: of a client that plays, has played or was refused, or too soon after the last one
 
 	// Refusals, by reason.
 	RefusedByAdmit   uint64
@@ -25,20 +25,20 @@ type Stats struct {
 	RefusedLeaving   uint64 // after Shutdown
 
 	// Hellos with a good cookie that got no answer, by reason: the client asks again.
-	HeldByRate    uint64 // more joins a second than the server computes for
+	HeldByRate    uint64 // more than the 1,000 joins a second that the server computes for
 	HeldByAddress uint64 // too many attempts of the address, or of its IPv6 /48, within 20 s
 	HeldByMemory  uint64 // no room to remember another client
-	HeldFull      uint64 // Admit let in more than MaxPeers: asked once more, as it may have freed a seat
+	HeldFull      uint64 // Admit admitted one more than MaxPeers; put off once, as it may have freed a seat
 	Failed        uint64 // Rand or AEAD returned an error
 
 	// What was dropped.
-	Malformed      uint64 // of the handshake's format, and no message that is expected here
-	Forged         uint64 // handshake messages that did not open, and replies to no probe
-	Foreign        uint64 // neither of the handshake nor of a session that is known
-	AnswersDropped uint64 // answers for which no room was left until Due
+	Malformed      uint64 // datagrams of the handshake's format that are no message for a server
+	Forged         uint64 // handshake messages that did not open, and wrong replies to probes
+	Foreign        uint64 // datagrams neither of the handshake nor of a known session
+	AnswersDropped uint64 // answers that found the queue for Due full
 
-	Resets     uint64 // told to a client that its session is not known
-	ResetsHeld uint64 // not told, as too many were
-	Probes     uint64 // asked an address whether a peer has moved there
-	Moves      uint64 // peers that had
+	Resets     uint64 // Resets sent: the client learns that its session is not known
+	ResetsHeld uint64 // Resets not sent because of their limits
+	Probes     uint64 // Probes sent, to see whether a peer has moved
+	Moves      uint64 // moves of peers
 }

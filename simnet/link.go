@@ -1,6 +1,3 @@
-// Link is one direction of a path: Config, what it does to datagrams, and its
-// counters. Who sends and receives, and the clock, are in network.go.
-
 package simnet
 
 import (
@@ -21,8 +18,8 @@ const (
 	UDPOverIPv6 = 40 + 8
 )
 
-// defaultQueue is a small router's, and holds some 500 ms at 1 Mbit/s. Larger, and
-// an overloaded link shows as delay only; smaller, and it drops short bursts.
+// defaultQueue is that of a small router: some 500 ms at 1 Mbit/s. Larger, an overloaded
+// link shows as delay only; smaller, it drops short bursts.
 const defaultQueue = 64 << 10
 
 // Config sets the network conditions on a [Link]. The zero value is a perfect
@@ -141,8 +138,8 @@ func (w What) String() string {
 	return fmt.Sprintf("What(%d)", uint8(w))
 }
 
-// Link carries datagrams in one direction. It never asks for the time: every
-// call is told. Use [NewLink], and not from several goroutines at once.
+// Link carries datagrams in one direction. It reads no clock: the caller passes the time.
+// Make one with [NewLink]. It is not safe for concurrent use.
 type Link struct {
 	cfg     Config
 	odds    odds
@@ -165,7 +162,7 @@ type Link struct {
 	out     []byte   // the buffer that Receive handed out last
 }
 
-// odds are the probabilities of a Config, as draws are compared with them.
+// odds are the probabilities of a Config, in the form that random draws are compared with.
 type odds struct{ loss, good, bad, reorder, duplicate, corrupt, truncate chance }
 
 // leaving is a datagram in the queue, or its last byte on the way out.
@@ -183,7 +180,7 @@ type flight struct {
 	datagram []byte // owned by the link
 }
 
-// hop says for whom a network carries a datagram. A link only keeps it.
+// hop says where a datagram of a network comes from and goes to. A link only passes it on.
 type hop struct{ from, to addressID }
 
 func (f flight) before(g flight) bool {
@@ -267,9 +264,8 @@ const (
 // decided here, in this order: lost in an outage, in a full queue, in a burst or by
 // chance; then the damage and the delay of it and of its duplicate.
 //
-// Every datagram uses up the same number of random values whatever the Config, so
-// that a change of one setting (more loss, say) leaves what the others do to the
-// datagrams as it was.
+// Every datagram uses the same number of random values, whatever the Config. So if you change
+// one setting, such as Loss, what the other settings do to the datagrams stays the same.
 func (l *Link) Send(now time.Duration, datagram []byte) { l.send(now, datagram, hop{}) }
 
 func (l *Link) send(now time.Duration, datagram []byte, h hop) {
@@ -464,7 +460,7 @@ func (c *Config) check() {
 			panic(fmt.Sprintf("simnet: %v is not a duration from 0 to a year", d))
 		}
 	}
-	// The states of Burst are gone through one by one, however long nothing is sent.
+	// The states of Burst are stepped through one by one, however long nothing is sent.
 	if b := c.Burst; b != (Burst{}) && min(b.MeanGood, b.MeanBad) < time.Millisecond {
 		panic(fmt.Sprintf("simnet: Burst means of %v and %v, less than a millisecond", b.MeanGood, b.MeanBad))
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Any number of ends with addresses, each with links of its own to the rest.
+// Net: any number of ends with addresses, each with two links of its own.
 
-// Node is somebody who exchanges datagrams with many: a server, or a peer of a
-// mesh. It is an [Endpoint] with addresses.
+// Node is one end that exchanges datagrams with many others: a server, or a peer of a mesh.
+// It is an [Endpoint] with addresses.
 type Node interface {
 	// Receive takes a datagram that has arrived, and the address that sent it.
 	// The node may change the datagram, and must not keep it after it returns.
@@ -59,16 +59,16 @@ type Node interface {
 // What this causes at the same instant follows in another round of the steps. If
 // that never ends, Run panics.
 //
-// What an end sends, the states of its game too, it sends in Due: a scheduled function
-// queues it, and Due, which follows, passes it on. That stays right when the end moves.
-// [Net.Send] is short for an end that never does.
+// An end sends everything in Due, the states of its game included: a scheduled function
+// queues them, and Due, which follows at once, sends them. This stays right when the end
+// moves. For an end that never moves, [Net.Send] is shorter.
 //
 // An end is asked for its Deadline when Run begins, after each of its Receive and
 // Due, and after scheduled functions. So do not let one end call another, which
 // would send late: schedule that call for now, with At.
 //
-// A Server of package endpoint is nearly a Node, and a Client of it an Endpoint: the
-// second example below has what they lack.
+// A Server of package endpoint is nearly a Node, and a Client is nearly an Endpoint: the
+// second example below adds what they lack.
 type Net struct {
 	network
 	seed      uint64
@@ -91,7 +91,7 @@ func NewNet(seed uint64, clock Clock) *Net {
 	return n
 }
 
-// Addr returns the address number i, for those to whom one is as good as another:
+// Addr returns the address number i, for tests that do not care which addresses they use:
 // 10.0.0.0:4000 for 0, 10.0.0.1:4000 for 1, 10.0.1.44:4000 for 300. It panics
 // unless i is from 0 to 16,777,215.
 func Addr(i int) netip.AddrPort {
@@ -119,10 +119,9 @@ func (n *Net) Dial(addr, peer netip.AddrPort, endpoint Endpoint, up, down Config
 	e.node = n.dial(e, endpoint, n.id(peer))
 }
 
-// Remove removes the end that has an address, without a word to anybody, as a crash
-// does. What it sent still arrives; what arrives for it is lost. The address may be
-// used again at once, by a server that restarts for example. It panics if nobody
-// has the address.
+// Remove removes the end that has an address. Its node is not told, as in a crash. What
+// it sent still arrives; what arrives for it is lost. The address may be used again at
+// once, for example by a server that restarts. It panics if nobody has the address.
 func (n *Net) Remove(addr netip.AddrPort) {
 	e := n.end(addr)
 	n.holder[e.address] = nil
@@ -170,9 +169,9 @@ func (n *Net) Send(from, to netip.AddrPort, datagram []byte) {
 	n.spoof(h, datagram)
 }
 
-// Spoof sends a datagram now, as a stranger does who writes from as its source: it passes
-// the receiver's link only, whoever has the address from. Use it for spoofed and replayed
-// datagrams. Like Send it may be called at any time, and copies the bytes.
+// Spoof sends a datagram now whose source address is forged: it comes from a stranger and
+// passes only the receiver's link, whoever has the address from. Use it for spoofed and
+// replayed datagrams. Like Send it may be called at any time, and copies the bytes.
 func (n *Net) Spoof(from, to netip.AddrPort, datagram []byte) {
 	n.spoof(hop{n.id(from), n.id(to)}, datagram)
 }
@@ -184,10 +183,10 @@ func (n *Net) spoof(h hop, datagram []byte) {
 	n.forward(h, datagram)
 }
 
-// Observe sets a function that is called for everything that happens to datagrams,
-// in order; nil for none: from one Sent, whatever became of the datagram on the two
-// links, to the Delivered of each copy. It replaces what [Link.Observe] set. The
-// datagram is valid during the call only and must not be changed.
+// Observe sets a function that is called for everything that happens to datagrams, in
+// order; nil for none. Each datagram is Sent once, whatever becomes of it on the two
+// links, and each copy that arrives is Delivered. It replaces what [Link.Observe] set.
+// The datagram is valid during the call only and must not be changed.
 func (n *Net) Observe(fn func(at time.Duration, from, to netip.AddrPort, what What, datagram []byte)) {
 	n.observe = nil
 	if fn != nil {
@@ -200,8 +199,8 @@ func (n *Net) Observe(fn func(at time.Duration, from, to netip.AddrPort, what Wh
 	}
 }
 
-// watch makes the links of an end tell the observer what concerns it: that a
-// datagram goes from the one to the other does not.
+// watch makes the links of an end tell the observer what happens on them, except that a
+// datagram goes from one link to the other.
 func (n *Net) watch(e *end) {
 	e.up.observe, e.down.observe = nil, nil
 	if n.observe == nil {

@@ -19,9 +19,8 @@ type Clock interface {
 	Set(t time.Time)
 }
 
-// maxRounds is how often an instant may go on. Larger, and the panic about a loop
-// takes longer to come; smaller, and it hits long exchanges over links without
-// delay. Ten thousand is no exchange but a loop.
+// maxRounds is how many rounds there may be at one instant before Run panics. Larger delays
+// the panic about an endless loop; smaller hits long exchanges over links without delay.
 const maxRounds = 10_000
 
 // network runs ends over links in virtual time.
@@ -49,7 +48,7 @@ type network struct {
 // addressID stands for an address: an index of network.holder. 0 is none.
 type addressID int32
 
-// end is somebody who sends and receives, with links of its own.
+// end is one end: a node, and the links that it sends and receives on.
 type end struct {
 	node    node // nil once it was removed
 	name    string
@@ -59,8 +58,8 @@ type end struct {
 	index   int   // in network.ends
 }
 
-// agenda says when an end comes up: a datagram leaves its up link, one arrives on
-// its down link, its deadline comes.
+// agenda says when something happens at an end: a datagram leaves its up link, one arrives
+// on its down link, its deadline comes.
 type agenda struct{ up, down, due time.Duration }
 
 const never = time.Duration(math.MaxInt64)
@@ -144,8 +143,8 @@ func (n *network) Every(times int, per time.Duration, fn func()) (stop func()) {
 // Two runs in a row are the same as one to the later time. It panics if it would
 // run for ever at one instant. The code that it runs must not call it.
 //
-// What you make an end send between two runs goes out when its Deadline says that
-// it is due, or after the next scheduled function.
+// What you queue at an end between two runs is sent when its Deadline says that it is due, or
+// after the next scheduled function.
 func (n *network) Run(until time.Duration) {
 	n.RunUntil(func() bool { return false }, until)
 }

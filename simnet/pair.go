@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Two endpoints and the two links between them.
+// Pair: two endpoints and the two links between them.
 
-// Endpoint is somebody who exchanges datagrams with one peer: a side of a [Pair],
-// or a client in a [Net]. It is called, and never has to wait.
+// Endpoint is one end that exchanges datagrams with one peer: a side of a [Pair], or a
+// client in a [Net]. The simulation calls its methods, which must not wait.
 type Endpoint interface {
 	// Receive takes a datagram that has arrived. The endpoint may change it,
 	// and must not keep it after it returns.

@@ -8,6 +8,7 @@ import "math"
 const (
 	second      = int64(1e9)
 	millisecond = int64(1e6)
+	microsecond = int64(1e3)
 
 	// baseTime is for how long the shortest delay counts at least, and half of how
 	// long it does at most. Longer would take a path that became longer for a queue
@@ -20,11 +21,13 @@ const (
 	queueLimit = 8 * millisecond
 	// longestQueue: what looks longer is a clock that was set, or a receiver that slept.
 	longestQueue = 4 * second
-	// standTime and standAnswers are how long, and over how many answers, a queue
-	// must stand. Less cuts for each burst of the game's, more lets the queue grow
-	// for longer when others come.
-	standTime    = 10 * millisecond
-	standAnswers = 2
+	// standTime is how long a queue must stand, from one answer to a later one. Less cuts
+	// for each burst of the game's, more lets the queue grow for longer when others come.
+	standTime = 10 * millisecond
+	// clearQueue above the limit, one answer is enough: that does not go away within
+	// standTime. Less takes a chunk that was overtaken for a queue, more finds out later
+	// that the link became slower.
+	clearQueue = 15 * millisecond
 )
 
 // lowest is the least of the values of the last one to two baseTimes.
@@ -99,23 +102,29 @@ func (d *delays) forget() { d.base = [largestChunk + 1]lowest{} }
 
 // standing looks for a queue that stands: the least of some answers in a row.
 type standing struct {
-	answers int
-	least   int64
-	begin   mark
+	some  bool
+	least int64
+	begin mark
 }
 
-// add adds an answer. When there are enough of them, done is true, and add begins
-// anew; the queue that stood is least, and got is how fast chunks arrived meanwhile.
-func (s *standing) add(m mark, queue, poll int64) (least, got int64, done bool) {
-	if s.answers == 0 {
-		s.begin, s.least = m, queue
-	}
-	s.answers++
-	s.least = min(s.least, queue)
-	if s.answers < standAnswers || m.sentAt-s.begin.sentAt < standTime+2*poll {
+// add adds an answer. When they tell enough, done is true, and the next look begins with
+// this answer; the queue that stood is least, and got is how fast chunks arrived meanwhile.
+// More than limit is too much. Both ends may be on ticks of poll.
+func (s *standing) add(m mark, queue, limit, poll int64) (least, got int64, done bool) {
+	if !s.some {
+		*s = standing{true, queue, m}
 		return 0, 0, false
 	}
-	least, got = s.least, s.begin.rateTo(m)
-	*s = standing{}
+	s.least = min(s.least, queue)
+	switch {
+	case queue >= limit+clearQueue+2*poll:
+		least = queue
+	case m.arrivedAt-s.begin.arrivedAt >= standTime+2*poll:
+		least = s.least
+	default:
+		return 0, 0, false
+	}
+	got = s.begin.rateTo(m)
+	*s = standing{true, queue, m}
 	return least, got, true
 }

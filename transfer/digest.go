@@ -6,17 +6,19 @@ import (
 	"io"
 )
 
-// SHA-256 of files in bounded steps. When a step is made is in due.go.
+// The SHA-256 of a file, computed in bounded steps. When a step is made is in due.go.
 
 const (
-	// hashStep is how many bytes one call of Due hashes, of all files together: 0.3 to
-	// 1.5 ms. More would hold up a game's tick, less would make a file of gigabytes that
-	// is on a disk wait: with hashPause it bounds the rate at 1 GB/s.
+	// hashStep is how many bytes one call of Due hashes, all files together, which takes
+	// 0.3 to 1.5 ms; hashPause is the time between two such calls. A larger step would
+	// hold up a game's tick. Together they limit hashing to 1 GB/s; a smaller step would
+	// make files of gigabytes wait for it.
 	hashStep  = 512 << 10
 	hashPause = int64(5e5) // ns
 
-	// hashBatch is the least that is read from a Sink at once, but for the end.
-	// Less would read each chunk on its own, more would leave more to do at the end.
+	// hashBatch is how many bytes at least are read from a Sink at once, except at the
+	// end of the file. Smaller would read each chunk on its own; larger leaves more to
+	// hash at the end.
 	hashBatch = 64 << 10
 )
 
@@ -28,13 +30,13 @@ type digest struct {
 
 func newDigest() digest { return digest{hash: sha256.New()} }
 
-// hashing is what one call of Due may still hash, and where it reads to.
+// hashing is how much one call of Due may still hash, and the buffer that it reads into.
 type hashing struct {
 	left int64 // bytes
 	buf  []byte
 }
 
-// step hashes on, up to the offset end, as far as h allows.
+// step hashes the next bytes, up to the offset end and as many as h allows.
 func (d *digest) step(file io.ReaderAt, end int64, h *hashing) error {
 	end = min(end, d.at+h.left)
 	h.left -= max(0, end-d.at)
@@ -54,7 +56,7 @@ func (d *digest) sum() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// readFull fills b from file. Of a file that ends before, the error is
+// readFull fills b from file. If the file ends too early, the error is
 // io.ErrUnexpectedEOF.
 func readFull(file io.ReaderAt, b []byte, at int64) error {
 	n, err := file.ReadAt(b, at)

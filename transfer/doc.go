@@ -1,18 +1,18 @@
-// Package transfer sends something large over a session that carries a game,
-// without the game noticing: a map at join, a replay, a texture. It takes what the
-// link has to spare and gives way to everything else, to the game's own datagrams
-// first. What arrives is checked against the SHA-256 of what was sent.
+// Package transfer sends large things (a map at join, a replay, a texture) over a session
+// that carries a game, without the game noticing. A transfer uses what the link has to
+// spare and gives way to everything else, first of all to the game's own datagrams. The
+// receiver checks the SHA-256 of what it has stored.
 //
 //	t, err := transfer.New(session, transfer.Config{Type: 200, Accept: open})
 //	out, err := t.Send([]byte("dust2"), file, size)
 //
-// Like the session, a [Transfers] opens no socket, starts no goroutine and reads a
-// clock that can be injected. There is one for each session, for all files both ways,
-// so that they share one rate.
+// Like the session, a [Transfers] opens no socket, starts no goroutine and reads a clock
+// that can be injected. Each session has one, for all files in both directions, so that
+// they share one rate.
 //
 // # The caller's part
 //
-// The session needs Config.Outcomes, and an Accept that hands the datagrams of
+// The session needs Config.Outcomes, and a Config.Accept that passes the datagrams of
 // [Config].Type to [Transfers.Receive] and returns what that returns:
 //
 //	var t *transfer.Transfers
@@ -24,8 +24,8 @@
 //		return nil // the game's own
 //	}
 //
-// Wherever the loop of the session flushes it, after every Receive and when it is
-// time, two more things are done:
+// Where your loop flushes the session, which is after every Receive and at its Deadline,
+// do two more things:
 //
 //	for o, ok := session.NextOutcome(); ok; o, ok = session.NextOutcome() {
 //		t.Outcome(o) // those of the game's datagrams are ignored
@@ -33,47 +33,57 @@
 //	for datagram := range session.Due(buf) { conn.Write(datagram) }
 //	for datagram := range t.Due(buf) { conn.Write(datagram) }
 //
-// [Transfers.Deadline] says when Due has something to do next, as the session's does.
-// Follow it, and hand in datagrams when they arrive: then states and events come a few
-// milliseconds later than without a transfer. A caller that does both on a tick sets
-// Config.PollInterval; it sends a tick's worth at once, which the game's datagrams wait
-// for, and finds out about a queue a tick late.
+// [Transfers.Deadline] says when Due next has something to do, as the session's Deadline
+// does. If you wake at that time, and call Receive when a datagram arrives, states and
+// events are delayed by a few milliseconds more than without a transfer. If you do both
+// on a tick instead, set [Config].PollInterval: a tick's worth of chunks is then sent at
+// once, the game's datagrams wait for it, and a queue is noticed a tick later.
 //
-// [Outgoing] and [Incoming] tell how far a file is and how it ended. Err of the sender
-// is io.EOF once the receiver has said that all is stored and has the right digest: only
-// then may the source go. Keep the session until then, Close and Shutdown end
-// transfers, too; [Transfers.Idle] tells when nothing more has to be said. After a session that was lost, the receiver hands what
-// [Incoming.Have] said to [Config].Resume, and what it has is not sent again.
+// [Outgoing] and [Incoming] tell how far a file has got and how it ended. At the sender
+// Err returns io.EOF once the receiver has said that it has stored the whole file and
+// that the digest is right. Keep the source, and the session, until then: Close and
+// Shutdown of the session end its transfers. Before you close a session, wait until
+// [Transfers.Idle] reports that neither end has anything left to say. If a session was
+// lost, a transfer can go on over the next one: the receiver passes what [Incoming.Have]
+// returned to [Config].Resume, and what it has stored is not sent again.
 //
 // # Which delivery for what
 //
-// An event is for what must arrive soon and is small: a spawn, a line of chat. Send
-// takes 256 of them at a time, of 1177 bytes each, and repeats them as fast as it can,
-// which is what they are for and what a map must not do: 300 KiB as events through
-// 2 Mbit/s hold up the game's states for 150 ms. Ordered and OrderedLane are the same
-// with an order. A transfer is for what is larger than some ten kilobytes, and may take
-// as long as it takes. Many small things are better events, or one file: of each but the
-// first, a round trip passes before its first byte.
+// An event is for what is small and must arrive soon: a spawn, a line of chat. Send
+// accepts 256 of them at a time, of up to 1177 bytes each, and retransmits them as fast
+// as it can. That is right for events and wrong for a map: 300 KiB sent as events through
+// 2 Mbit/s hold up the game's states for 150 ms. Ordered and [ackbits.OrderedLane] only
+// add an order. A transfer is for what is larger than some ten kilobytes and may take as
+// long as it takes. Send many small things as events, or join them into one file: a file
+// costs a round trip before its first byte, except the first one of a session.
 //
 // # How it finds its rate
 //
-// Chunks ask for an answer now and then, which says when they arrived by the receiver's
-// clock, so changes of the delay on the way there are known to the microsecond. Short
-// rows of chunks that are sent faster than the rate, at the start once a round trip, the
-// first right behind the offer, later every third round trip at one and a half times, show
-// how fast the link lets them through. At the start the last two of a row leave together:
-// how far apart they arrive says how much faster the next may be, up to twelve times. As soon as a queue of more than some 8 ms stands,
-// the rate goes down and what made the queue is waited for. A link whose queue is too
-// short for that shows its limit by losing chunks; losses that are there at every rate
-// do not slow a transfer down.
+// Some chunks ask the receiver for an answer, which says when they arrived by the
+// receiver's clock. Changes of the one-way delay are therefore known to the microsecond,
+// although the two clocks need not agree.
+//
+// To see how fast the link is, the sender now and then sends a probe: a few chunks in a
+// row, faster than the rate. How fast they arrive is how fast the link carries them. The
+// first probe follows right behind the offer. While the transfer starts there is one in
+// each round trip; later one in every third, at one and a half times the rate. At the
+// start the last two chunks of a probe leave together, and the time between their
+// arrivals says how fast the next probe may be. What it shows may be a burst, which the
+// shaper of a provider lets through before it slows down. So at the start no more than
+// 300 KiB and twice what has arrived is in flight.
+//
+// As soon as a queue of more than some 8 ms stands, the rate is lowered, and nothing is
+// sent until that queue is gone. A link whose queue is too short for that shows its limit
+// by losing chunks. Losses that do not depend on the rate do not slow a transfer down.
 //
 // # Hostile peers
 //
-// A sender can make the receiver store what Accept granted, and otherwise remember 64
-// transfers, with at most 128 KiB each of what lies behind gaps. A receiver can make
-// its own transfer slow, or fast beyond what the link has to spare; Config.MaxRate
-// bounds that. Of errors here the peer hears the text of Accept's alone; what it says
-// itself is made printable. Nothing here is secret or authentic by itself: that is the session's,
-// see ackbits.Config.Seal. The digest says that the bytes are those of the offer, not
-// who made the offer.
+// A hostile sender can make the receiver store what Accept granted, and remember 64
+// transfers, with at most 128 KiB each for what lies behind gaps. A hostile receiver can
+// make a transfer to it slow, or faster than the link allows; [Config].MaxRate bounds
+// that. The peer hears nothing of errors at this end but the text of an error that Accept
+// returned. What the peer says is made printable before it gets into an error. Nothing
+// here is secret or authentic by itself: that is the session's part, see
+// [ackbits.Config].Seal. The digest proves that the bytes are those of the offer, not who
+// made the offer.
 package transfer

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// What goes out: Due, which chunk or message is next, and Deadline. How fast chunks go
-// is rate.go's; which of them were lost is flight.go's.
+// What is sent: Due, which chunk or message is next, and Deadline. How fast chunks are
+// sent is in rate.go; which of them were lost is in flight.go.
 
-// Due yields every datagram that may go now, each built from buf[:0] and valid
-// until the next: answers, offers and other messages, and chunks. A buf of
-// ackbits.MaxDatagramSize bytes fits them all. Call it after every Receive of the
-// session and at Deadline, or on a tick; breaking off leaves the rest due.
+// Due yields every datagram that may be sent now: answers, offers and other messages, and
+// chunks. Each is built in buf, from its start, and valid until the next;
+// ackbits.MaxDatagramSize bytes suffice for all. Call it after every Receive of the
+// session and at Deadline, or on a tick. If the loop breaks, the rest stays due.
 func (t *Transfers) Due(buf []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		until := t.time.Read()
@@ -125,8 +125,8 @@ func (t *Transfers) chunkAt() (at int64, ok bool) {
 	return t.rate.allowedAt(), true
 }
 
-// patience is how long an acknowledgement or an answer may take. As long as no chunk
-// was answered, the session's own estimate has to do.
+// patience is how long an acknowledgement or an answer may take. Until a chunk was
+// answered it follows the session's own RTT.
 func (t *Transfers) patience() int64 {
 	if rtt := int64(t.session.RTT()); rtt > 0 && !t.flight.rtt.Sampled() {
 		return rtt + minPatience
@@ -134,7 +134,7 @@ func (t *Transfers) patience() int64 {
 	return t.flight.patience()
 }
 
-// words yields what has something to say, or may have.
+// words yields every transfer: each may have a message to send.
 func (t *Transfers) words() iter.Seq[*transfer] {
 	return func(yield func(*transfer) bool) {
 		for _, in := range t.incoming {
@@ -150,8 +150,9 @@ func (t *Transfers) words() iter.Seq[*transfer] {
 	}
 }
 
-// hash hashes some bytes of the files that have something to hash. Another one is the
-// first each time, so that all get on. What is hashed is offered, in the order of the calls.
+// hash hashes some bytes of the files that have something to hash. Each call begins with
+// another file, so that all make progress. Files whose digest is known are offered, in
+// the order of the calls of Send.
 func (t *Transfers) hash(now int64) {
 	if now < t.hashAt {
 		return
@@ -180,8 +181,8 @@ func (t *Transfers) hash(now int64) {
 	}
 }
 
-// tidy forgets the files that have ended and of which nothing has to be said, and gives
-// back what they took.
+// tidy forgets the files that have ended and of which the peer knows all that it must,
+// and frees their memory.
 func (t *Transfers) tidy() {
 	n := len(t.outgoing)
 	t.outgoing = slices.DeleteFunc(t.outgoing, func(o *Outgoing) bool { return o.over() })
@@ -195,10 +196,10 @@ func (t *Transfers) tidy() {
 	}
 }
 
-// Deadline returns when Due next has something to do, as far as is known at the last
-// call; any call may change it. It is not ok when there is nothing to do, or the
-// session has ended.
-func (t *Transfers) Deadline() (time.Time, bool) {
+// Deadline returns when Due next has something to do, as far as the last call knew; any
+// call may change it. ok is false while there is nothing to do, and after the session's
+// end.
+func (t *Transfers) Deadline() (when time.Time, ok bool) {
 	if t.ended() != nil {
 		return time.Time{}, false
 	}

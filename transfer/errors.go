@@ -12,41 +12,41 @@ import (
 
 // The errors of this package, and the reasons that peers give.
 
-// Reasons for the end of a transfer, see the methods Err. Words of the peer in them are
-// printable UTF-8 of up to 255 bytes, and as little to be trusted as the peer.
+// Reasons for the end of a transfer, which the Err methods return. Where they quote the
+// peer, the text is printable UTF-8 of up to 255 bytes. Trust it as little as the peer.
 var (
-	// ErrDigest: what the receiver stored has another SHA-256 than the offer says.
+	// ErrDigest: the SHA-256 of what the receiver stored is not that of the offer.
 	ErrDigest = errors.New("transfer: wrong digest")
-	// ErrCancelled: Cancel was called at either end, or the source or the Sink of
-	// the peer failed; the error says the peer's reason, which does not tell what the
-	// source or the Sink said.
+	// ErrCancelled: Cancel was called at either end, or the peer's source or Sink failed.
+	// The error has the peer's reason, which does not quote the error of a source or
+	// Sink.
 	ErrCancelled = errors.New("transfer: cancelled")
 	// ErrRefused: the receiver's Accept refused the offer; the error says why.
 	ErrRefused = errors.New("transfer: refused")
 )
 
-// ErrOutcomes: the receiver answers, and no outcome was handed to Transfers.Outcome,
-// either never or for some seconds. Those that are missing now and then cost repeats
-// only. The session needs Config.Outcomes, and whoever fetches its
-// outcomes must hand all of them in.
+// ErrOutcomes: the receiver answers, but for some seconds, or since the very start, no
+// outcome was passed to Transfers.Outcome. The session needs Config.Outcomes, and whoever
+// fetches its outcomes must pass all of them on. A few that are missing cost only
+// retransmissions.
 var ErrOutcomes = errors.New("transfer: no outcomes of the session were handed in")
 
 // Errors of calls.
 var (
-	// ErrMessage: a payload that is none of this package, or contradicts what was
-	// offered. It changed nothing.
+	// ErrMessage: a payload that is no message of this package, or that contradicts what
+	// was offered. It changed nothing.
 	ErrMessage = errors.New("transfer: malformed message")
-	// ErrLimit: a name or a file that is too long to be offered.
+	// ErrLimit: a name of more than 255 bytes, or a size that is negative or above 2 TiB.
 	ErrLimit = errors.New("transfer: too long")
 )
 
-// What is refused now and may be accepted later.
+// Errors of chunks and offers that are refused now and may be accepted later.
 var (
 	errAhead = errors.New("transfer: chunk too far beyond the first that is missing")
 	errBusy  = errors.New("transfer: too many incoming transfers")
 )
 
-// reasonError is an end with the peer's words.
+// reasonError is the end of a transfer with the reason that the peer gave.
 type reasonError struct {
 	kind   error
 	reason string
@@ -55,8 +55,9 @@ type reasonError struct {
 func (e *reasonError) Error() string { return e.kind.Error() + ": " + e.reason }
 func (e *reasonError) Unwrap() error { return e.kind }
 
-// withReason returns kind with what the peer said, up to maxText bytes. Whatever does
-// not print is a question mark: a log or a terminal would obey it, or show another order.
+// withReason returns kind with the reason that the peer gave, up to maxText bytes. What
+// is not printable becomes a question mark: terminals and logs obey control characters,
+// and some reorder the text.
 func withReason(kind error, reason []byte) error {
 	printable := strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -67,13 +68,13 @@ func withReason(kind error, reason []byte) error {
 	return &reasonError{kind, printable}
 }
 
-// What the peer hears of errors that are not ours: their own words may name paths.
+// What the peer gets instead of the text of such an error, which may name a path.
 const (
 	sinkFailed   = "the sink failed"
 	sourceFailed = "the source failed"
 )
 
-// text returns the words of an error of Accept, as many as fit.
+// text returns the text of an error of Accept, cut to what fits.
 func text(err error) []byte {
 	s := err.Error()
 	return []byte(strings.ToValidUTF8(s[:min(len(s), maxText)], ""))

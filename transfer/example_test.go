@@ -102,7 +102,7 @@ func Example() {
 	network.RunUntil(func() bool { return out.Err() != nil }, time.Minute)
 	fmt.Println(out.Err() == io.EOF, bytes.Equal(stored.data, world))
 	// Output:
-	// dust2: 19 %
-	// dust2: 95 %
+	// dust2: 18 %
+	// dust2: 93 %
 	// true true
 }

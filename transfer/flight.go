@@ -8,29 +8,28 @@ import (
 	"github.com/ackbits/ackbits/internal/rtt"
 )
 
-// The chunks that were sent and what became of them: delivered, lost or undecided.
-// What is sent again, and when, is for outgoing.go and due.go to say.
+// The chunks that were sent, and their outcomes: delivered, lost or undecided. What is
+// sent again, and when, is in outgoing.go and due.go.
 
 const (
-	// maxFlight is how many chunks are remembered, those taken for lost included:
-	// 8 MiB in flight are 500 Mbit/s over 130 ms. More takes more memory, 64 bytes
-	// each; less limits fast paths.
+	// maxFlight is how many chunks are remembered, including those presumed lost: 8 MiB
+	// in flight are 500 Mbit/s over 130 ms. More takes more memory, 64 bytes each; less
+	// limits fast paths.
 	maxFlight = 1 << 13
 	minFlight = 16
 
-	// The tolerance is by how much later a chunk must have been sent than one that
-	// is not acknowledged, for its own acknowledgement to show that the other is
-	// lost. It starts as an eighth of a round trip (RFC 9002, 6.1.2), and grows
-	// with each chunk that arrives after all, so that a path that reorders costs
-	// a few needless repeats. Less would repeat more of them, more would find out
-	// about losses later.
+	// A chunk is presumed lost when one that was sent later by more than the tolerance is
+	// acknowledged before it. The tolerance starts at an eighth of a round trip (RFC
+	// 9002, 6.1.2) and grows with each chunk that arrives after all, so that a path that
+	// reorders costs a few needless retransmissions only. Smaller causes more of those;
+	// larger detects losses later.
 	toleranceShare = 8
 	minTolerance   = int64(2e6) // ns
 
-	// minPatience is the least that the sender waits for an answer beyond the
-	// round trip; firstPatience is what it waits before it knows the round trip.
-	// Shorter repeats for nothing where the peer answers on a tick; longer
-	// makes the loss of the last chunk more expensive.
+	// minPatience is how long the sender waits for an answer, at least, beyond the round
+	// trip; firstPatience is how long it waits before it knows the round trip;
+	// maxPatience is the longest wait. Shorter retransmits needlessly where the peer
+	// answers on a tick; longer delays the retransmission of the last chunk.
 	minPatience   = int64(20e6)
 	firstPatience = int64(250e6)
 	maxPatience   = int64(2e9)
@@ -41,7 +40,7 @@ type chunkState uint8
 const (
 	flying  chunkState = iota
 	arrived            // acknowledged
-	missing            // taken for lost, and to be sent again or sent again already
+	missing            // presumed lost; sent again, or queued to be
 )
 
 // chunk is one chunk that was sent.
@@ -58,31 +57,31 @@ type chunk struct {
 	size   uint16 // on the wire
 }
 
-// flight remembers the chunks that are in flight, by serial, and finds out which
-// of them were lost.
+// flight remembers the chunks that are in flight, by serial, and detects which of them
+// were lost.
 //
-// Invariant: first <= open <= count; none before open is flying.
+// Invariant: first <= open <= count, and no chunk before open has the state flying.
 type flight struct {
 	chunks             ring.Ring[chunk]
 	first, open, count int64
-	flying             int64 // bytes
-	sent, got, gone    int64 // bytes of all chunks ever: that left, arrived, were taken for lost
-	newestAt           int64 // when the newest chunk was sent that is known to have arrived
-	heardAt            int64 // when that was learned
+	flying             int64 // bytes in flight
+	sent, got, gone    int64 // bytes of all chunks so far: sent, delivered, presumed lost
+	newestAt           int64 // when the newest of the delivered chunks was sent
+	heardAt            int64 // when its acknowledgement came
 	tolerance          int64
-	reorders           bool // the tolerance was learned
+	reorders           bool // the tolerance has grown: it follows RTT no more
 	rtt                rtt.Estimator
-	quietAt            int64 // when an answer was last waited for, or came
-	tries              int   // repeats since something arrived
+	quietAt            int64 // the start of the silence: an answer came, or the wait for one began
+	tries              int   // retransmissions since the latest acknowledgement
 	repeats, needless  uint64
 }
 
-// full reports whether another chunk cannot be remembered.
+// full reports whether there is no room to remember another chunk.
 func (f *flight) full() bool {
 	return f.count-f.first == maxFlight && f.chunks.At(f.first).state == flying
 }
 
-// add notes a chunk that leaves; the flight must not be full.
+// add notes a chunk that is sent; the flight must not be full.
 func (f *flight) add(c chunk) {
 	if n := len(f.chunks); f.count-f.first == int64(n) {
 		if n < maxFlight {
@@ -108,7 +107,7 @@ func (f *flight) forget() {
 	f.open = max(f.open, f.first)
 }
 
-// rest gives back what a transfer took, once nothing is flying.
+// rest frees the memory of the flight, once nothing is in flight.
 func (f *flight) rest() {
 	if f.open == f.count && len(f.chunks) > 0 {
 		f.chunks, f.first = nil, f.count
@@ -124,8 +123,8 @@ func (f *flight) byNumber(number int64) *chunk {
 	return nil
 }
 
-// bySerial returns the chunk of a serial on the wire; nil if it is forgotten or
-// was never sent.
+// bySerial returns the chunk with a serial on the wire; nil if it is forgotten or was
+// never sent.
 func (f *flight) bySerial(serial uint16) (*chunk, int64) {
 	k := f.count - 1 - int64(uint16(f.count-1)-serial)
 	if k < f.first || k >= f.count {
@@ -134,7 +133,7 @@ func (f *flight) bySerial(serial uint16) (*chunk, int64) {
 	return f.chunks.At(k), k
 }
 
-// outcome learns what became of the datagram of c.
+// outcome notes the outcome of the datagram that carried c.
 func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	switch {
 	case !o.Delivered:
@@ -160,7 +159,7 @@ func (f *flight) outcome(c *chunk, o ackbits.Outcome, now int64) {
 	}
 }
 
-// heard notes a sign that the path works.
+// heard notes that the chunk c was delivered.
 func (f *flight) heard(c *chunk, o ackbits.Outcome, now int64) {
 	if c.sentAt >= f.newestAt {
 		f.newestAt, f.heardAt = c.sentAt, now
@@ -192,10 +191,11 @@ func (f *flight) patience() int64 {
 	return f.rtt.Smoothed() + max(4*f.rtt.Variation(), minPatience)
 }
 
-// lostAt returns when the oldest chunk is to be taken for lost: when its
-// acknowledgement is later than the tolerance, counted from that of a chunk that was
-// sent after it (RFC 8985, 6.2). Where there is none, a silence decides, which gets
-// twice as long each time (RFC 9002, 6.2). It is not ok while nothing is flying.
+// lostAt returns when the oldest chunk in flight is to be presumed lost. If a chunk sent
+// later was delivered, that is when the older one's acknowledgement is overdue by the
+// tolerance, counted from that of the later one (RFC 8985, 6.2). Otherwise it is after a
+// silence, which doubles each time (RFC 9002, 6.2). ok is false while nothing is in
+// flight.
 func (f *flight) lostAt() (at int64, ok bool) {
 	if f.open == f.count {
 		return 0, false
@@ -206,8 +206,8 @@ func (f *flight) lostAt() (at int64, ok bool) {
 	return f.quietAt + min(f.patience()<<min(f.tries, 6), maxPatience), true
 }
 
-// detect takes those for lost whose time has come. After a silence it is the oldest
-// alone, to have something to ask with.
+// detect presumes lost the chunks whose time has come. After a silence it is the oldest
+// alone: its retransmission then asks for an answer.
 func (f *flight) detect(now int64) {
 	for {
 		at, ok := f.lostAt()
@@ -224,14 +224,14 @@ func (f *flight) detect(now int64) {
 	}
 }
 
-// skip moves open to the oldest chunk that is flying.
+// skip moves open to the oldest chunk that is in flight.
 func (f *flight) skip() {
 	for f.open < f.count && f.chunks.At(f.open).state != flying {
 		f.open++
 	}
 }
 
-// missing returns how many of the chunks after the serial a, up to b, did not arrive.
+// missing returns how many of the n chunks after the serial a, up to b, did not arrive.
 func (f *flight) missing(a, b int64) (lost, n int64) {
 	for k := max(a+1, f.first); k <= b; k++ {
 		if f.chunks.At(k).state != arrived {

@@ -8,8 +8,8 @@ import (
 	"math/bits"
 )
 
-// The set of units that a receiver has stored, in memory and in the form that resumes
-// a transfer. Storing them is in incoming.go.
+// The set of units that a receiver has stored, in memory and in the form that resumes a
+// transfer. How they are stored is in incoming.go.
 
 // maxAhead is how many units a chunk may lie beyond the first missing one:
 // 512 MiB, for which a bitmap takes 128 KiB. A sender of this package stays
@@ -17,9 +17,8 @@ import (
 // memory; less could hold up a path with a long round trip.
 const maxAhead = 1 << 20
 
-// have is the set of units that were stored: all before base but for those that
-// its bitmap misses. It takes a bit for each unit from the first missing one to
-// the newest.
+// have is the set of units that were stored: all before base, and those whose bit is set.
+// It takes a bit for each unit from the first missing one to the newest.
 //
 // Invariant: base is a multiple of 64, and the first word is not full.
 type have struct {
@@ -62,7 +61,7 @@ func (h *have) add(u int64) {
 	}
 }
 
-// runs yields what is in the set.
+// runs yields the set as runs of units, lowest first.
 func (h *have) runs() iter.Seq[run] {
 	return func(yield func(run) bool) {
 		r := run{0, h.next()}
@@ -90,7 +89,7 @@ const (
 	haveHeader  = 1 + sha256.Size + 8
 )
 
-// appendHave appends what there is of a file, to be kept until another session.
+// appendHave appends the form in which an application keeps the set for a later session.
 func (h *have) appendHave(dst []byte, o *Offer) []byte {
 	dst = append(dst, haveVersion)
 	dst = append(dst, o.Digest[:]...)
@@ -98,7 +97,7 @@ func (h *have) appendHave(dst []byte, o *Offer) []byte {
 	return h.appendRuns(dst, math.MaxInt)
 }
 
-// appendRuns appends as many runs as limit bytes hold in all.
+// appendRuns appends as many runs as fit while dst has at most limit bytes.
 func (h *have) appendRuns(dst []byte, limit int) []byte {
 	var end int64
 	for r := range h.runs() {
@@ -111,8 +110,8 @@ func (h *have) appendRuns(dst []byte, limit int) []byte {
 	return dst
 }
 
-// load reads what appendHave wrote. What does not belong to this offer, or
-// lies too far ahead, is left out: it is sent again.
+// load reads what appendHave wrote. If it is of another file it is ignored; what lies too
+// far ahead is left out, and so is sent again.
 func (h *have) load(saved []byte, o *Offer) {
 	if len(saved) < haveHeader || string(saved[:haveHeader]) != string((&have{}).appendHave(nil, o)) {
 		return

@@ -2,19 +2,20 @@ package transfer
 
 import "io"
 
-// A file that comes in: storing chunks, checking the digest, and what the application
-// may ask. What goes back to the sender is in word.go.
+// An incoming file: storing chunks, checking the digest, and the calls of the
+// application. What goes back to the sender is in word.go.
 
-// Sink is where an incoming file goes; an *os.File is one. What was written is
-// read again to be checked. WriteAt is called with whole units of 512 bytes, two at most,
-// but at the end of the file, in any order, each offset once. It must not keep the bytes.
-// The errors of a Sink stay here, in Err; the peer only hears that it failed.
+// Sink stores an incoming file; an *os.File is one. What was written is read again, to be
+// checked. WriteAt is called in any order, once for each offset, with 512 or 1024 bytes,
+// or what is left at the end of the file; it must not keep the bytes. If a Sink fails,
+// the transfer ends, Err returns the Sink's error, and the peer only hears that the sink
+// failed.
 type Sink interface {
 	io.ReaderAt
 	io.WriterAt
 }
 
-// Incoming is a file on its way from the peer.
+// Incoming is a file that the peer sends.
 type Incoming struct {
 	transfer
 	sink   Sink
@@ -23,8 +24,8 @@ type Incoming struct {
 	seen   bool // Transfers.Incoming has shown its end
 }
 
-// store accepts a chunk. It writes what is new of it; of two chunks that differ
-// the first counts (P-14.2.3).
+// store accepts a chunk and writes what is new of it. If two chunks have different bytes
+// for one unit, the first counts (P-14.2.3).
 func (in *Incoming) store(m *message) error {
 	if in.err != nil {
 		return nil // the sender will hear of it
@@ -66,8 +67,8 @@ func writeFull(sink Sink, b []byte, at int64) error {
 	return err
 }
 
-// hash hashes on, and reports whether there is more to do at once. The file is done
-// when its digest is right (P-14.2.5).
+// hash hashes the next bytes, and reports whether more can be hashed at once. Once all
+// are hashed, the digest decides how the transfer ends (P-14.2.5).
 func (in *Incoming) hash(h *hashing) (more bool) {
 	if in.err != nil {
 		return false
@@ -105,7 +106,7 @@ func (in *Incoming) finish(k kind, reason error, body []byte) {
 	in.say(k, body)
 }
 
-// receive handles what the sender says.
+// receive handles a message of the sender.
 func (in *Incoming) receive(m *message) error {
 	switch m.kind {
 	case kindChunk, kindAsk:
@@ -118,35 +119,35 @@ func (in *Incoming) receive(m *message) error {
 	return nil
 }
 
-// Offer returns what the sender said of the file.
+// Offer returns the offer of the file, as Accept got it. Its Name must not be changed.
 func (in *Incoming) Offer() Offer { return in.offer }
 
-// Progress returns how many bytes are stored, of how many.
+// Progress returns how many bytes are stored, and how many the file has.
 func (in *Incoming) Progress() (done, size int64) { return in.progress() }
 
-// Err returns nil while the transfer runs, and io.EOF when all of it is stored
-// and its digest is right. Else it is the reason for the end: ErrDigest;
-// ErrCancelled, with the sender's reason if it was the sender; the Sink's error;
-// or the session's.
+// Err returns nil while the transfer runs, and io.EOF once the whole file is stored and
+// its digest is right. Otherwise it returns why the transfer ended: ErrDigest;
+// ErrCancelled, with the sender's reason if the sender ended it; the Sink's error; or the
+// session's. It reads no clock.
 func (in *Incoming) Err() error { return in.reason() }
 
-// Cancel ends the transfer at both sides; one that has ended stays as it is.
+// Cancel ends the transfer at both ends with ErrCancelled. If it has ended already,
+// nothing changes.
 func (in *Incoming) Cancel() {
 	if in.err == nil {
 		in.finish(kindDecline, ErrCancelled, []byte(ErrCancelled.Error()))
 	}
 }
 
-// Have returns what is stored, in some bytes that grow with the number of gaps,
-// not with the file. Kept beside the Sink, and handed in by Config.Resume when the
-// same file is offered again over a new session, they spare what was stored
-// already. They tell nothing of other files: with another digest or size, the
-// transfer starts anew. What they say must be in the Sink: see that it is on the
-// disk before they are.
+// Have returns which parts of the file are stored, in a form for Config.Resume: keep it
+// beside the Sink, and if the same file is offered again over a new session, what is
+// stored is not sent again. Its length grows with the number of gaps, not with the file.
+// It is bound to digest and size: for another file it is ignored. What it lists must
+// really be in the Sink: sync the file to the disk before you write what Have returned.
 //
-// They are empty if nothing is stored, and after an end by ErrDigest or by a Sink that
-// could not be read again: which bytes are wrong is not known, so the next attempt
-// transfers all of them. Replace what was kept then, too.
+// Have returns nil if nothing is stored, and after an end by ErrDigest or by a Sink that
+// could not be read: which bytes are wrong is not known, so the next attempt transfers
+// all of them. Then overwrite what you kept before, too.
 func (in *Incoming) Have() []byte {
 	if in.have.count == 0 {
 		return nil

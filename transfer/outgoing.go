@@ -2,10 +2,10 @@ package transfer
 
 import "io"
 
-// A file that goes out: which of its units are next, which are delivered, and what the
-// application may ask. How fast it goes is rate.go's.
+// An outgoing file: which of its units are sent next, which were delivered, and the calls
+// of the application. How fast it is sent is in rate.go.
 
-// Outgoing is a file on its way to the peer.
+// Outgoing is a file that is sent to the peer.
 type Outgoing struct {
 	transfer
 	source io.ReaderAt
@@ -13,12 +13,12 @@ type Outgoing struct {
 	digest digest
 
 	accepted bool
-	skip     []run // what the receiver said that it has
-	next     int64 // the first unit that was never sent, those of skip apart
-	again    []run // to be sent again
+	skip     []run // units that the receiver had already
+	next     int64 // the first unit that was never sent and is not in skip
+	again    []run // units to be sent again
 }
 
-// hash hashes on, and reports whether there is more to do.
+// hash hashes the next bytes of the source, and reports whether there are more.
 func (o *Outgoing) hash(h *hashing) (more bool) {
 	if o.hashed || o.err != nil {
 		return false
@@ -44,16 +44,16 @@ func (o *Outgoing) begin() {
 	o.say(kindOffer, nil)
 }
 
-// ready reports whether a chunk waits to be sent. The first probe of all goes right
-// behind the offer, which saves a round trip; what it sends is a few units, for nothing if
-// the file is refused. What is offered again has to be answered first.
+// ready reports whether a chunk waits to be sent. The very first probe follows right
+// behind the offer, which saves a round trip; if the file is refused, its few units were
+// sent in vain. An offer that had to be retransmitted must be answered first.
 func (o *Outgoing) ready() bool {
 	first := o.word.kind == kindOffer && o.word.tries == 1 && o.t.rate.probes == 0
 	return (o.accepted || first) && o.err == nil && (len(o.again) > 0 || o.next < o.offer.units())
 }
 
-// take returns up to most units that are to be sent now, and whether they were before;
-// ready must hold.
+// take returns up to most units to be sent now, and whether they were sent before. ready
+// must hold.
 func (o *Outgoing) take(most int64) (r run, repeat bool) {
 	if len(o.again) > 0 {
 		r = o.again[0]
@@ -72,7 +72,7 @@ func (o *Outgoing) take(most int64) (r run, repeat bool) {
 	return r, false
 }
 
-// leap moves next past what the receiver has.
+// leap moves next past the units that the receiver already had.
 func (o *Outgoing) leap() {
 	for len(o.skip) > 0 && o.next == o.skip[0].from {
 		o.next = o.skip[0].to
@@ -90,15 +90,16 @@ func (o *Outgoing) arrived(c *chunk) {
 	}
 }
 
-// lost has a chunk sent again.
+// lost queues the units of a lost chunk to be sent again.
 func (o *Outgoing) lost(c *chunk) {
 	if o.err == nil {
 		o.again = append(o.again, c.run())
 	}
 }
 
-// arrivedLate notes that a chunk was acknowledged after it was taken for lost: what
-// of it was not sent again yet need not be. The rest counts when its repeat does.
+// arrivedLate notes that a chunk was acknowledged after it was presumed lost. Those of
+// its units that still wait to be sent again need not be. The others count when the
+// retransmission is acknowledged.
 func (o *Outgoing) arrivedLate(c *chunk) {
 	kept := o.again[:0]
 	for _, r := range o.again {
@@ -111,7 +112,7 @@ func (o *Outgoing) arrivedLate(c *chunk) {
 	o.again = kept
 }
 
-// receive handles what the receiver says.
+// receive handles a message of the receiver.
 func (o *Outgoing) receive(m *message) error {
 	if o.err != nil {
 		return nil
@@ -148,7 +149,7 @@ func (o *Outgoing) receive(m *message) error {
 	return nil
 }
 
-// end ends the transfer. What is in flight of it is forgotten as it arrives.
+// end ends the transfer. Its chunks that are in flight are forgotten as they arrive.
 func (o *Outgoing) end(reason error) {
 	if reason == io.EOF {
 		o.done = o.offer.Size
@@ -157,8 +158,8 @@ func (o *Outgoing) end(reason error) {
 	o.skip, o.again, o.source, o.digest = nil, nil, nil, digest{}
 }
 
-// fail ends the transfer from this side, and tells the peer why; one that has ended
-// stays as it is.
+// fail ends the transfer from this side and tells the peer why. If it has ended already,
+// nothing changes.
 func (o *Outgoing) fail(reason error, told string) {
 	if o.err != nil {
 		return
@@ -169,21 +170,22 @@ func (o *Outgoing) fail(reason error, told string) {
 	}
 }
 
-// Progress returns how many bytes the receiver has acknowledged, of how many. A
-// receiver that has all of them still has to check them: Err tells when.
+// Progress returns how many bytes the receiver has acknowledged, and how many the file
+// has. A receiver that has all of them still has to check them: see Err.
 func (o *Outgoing) Progress() (done, size int64) { return o.progress() }
 
-// Err returns nil while the transfer runs, and io.EOF when the receiver has
-// stored all of it and found its digest right. Else it is the reason for the end:
-// ErrDigest, if the receiver's bytes have another digest; ErrRefused or ErrCancelled
-// with the peer's reason; ErrCancelled after Cancel; the error of the source,
-// io.ErrUnexpectedEOF if it is shorter than it was said to be; ErrOutcomes; or the
-// session's.
+// Err returns nil while the transfer runs, and io.EOF once the receiver has stored the
+// whole file and found its digest right. Otherwise it returns why the transfer ended:
+// ErrDigest if the receiver found another digest; ErrRefused or ErrCancelled with the
+// peer's reason; ErrCancelled after Cancel; the error of the source, which is
+// io.ErrUnexpectedEOF if the source is shorter than size; ErrOutcomes; or the session's
+// error. It reads no clock.
 func (o *Outgoing) Err() error { return o.reason() }
 
-// Offer returns what the receiver is told of the file. The digest is zero until
-// the source was read to its end.
+// Offer returns what the receiver is told of the file. Digest is zero until the source
+// was read to its end, and ID until the file was offered. Its Name must not be changed.
 func (o *Outgoing) Offer() Offer { return o.offer }
 
-// Cancel ends the transfer at both sides; one that has ended stays as it is.
+// Cancel ends the transfer at both ends with ErrCancelled. If it has ended already,
+// nothing changes.
 func (o *Outgoing) Cancel() { o.fail(ErrCancelled, ErrCancelled.Error()) }

@@ -12,22 +12,22 @@ const (
 	probeChunks = 5
 	probeTime   = 8 * millisecond
 	probeNoise  = 6
-	// probeExcess is the longest queue, in time, that a probe may build which is longer
-	// because of noise: what it sends beyond the rate.
-	probeExcess = 16 * millisecond
-	// probeTicks is how many ticks a probe takes at a sender that sends on ticks.
+	// longestProbe bounds that: what goes beyond the rate is a queue.
+	longestProbe = 32 * millisecond
+	// longestRow, in bytes, bounds a probe of the start, whose gain is a guess: if it is
+	// wrong, so much stands before a slow link, 65 ms at 2 Mbit/s. Less tells a link
+	// that is fast from one that lets a burst through less often.
+	longestRow = 16 << 10
+	// probeTicks is how many ticks a probe takes at a sender that sends on ticks. Fewer
+	// are too coarse to tell anything.
 	probeTicks = 4
 
-	// The gains of probes, in percent of the rate. While a transfer starts: the first, at
-	// a rate that may already be too high; the next, as much as the pair at the end of the
-	// one before gives hope for, up to pairGain, or startGain if it told nothing; on ticks,
-	// where probes are longer. And later. More finds a fast link sooner, and fills the
-	// queue of a slow one: pairGain, if a pair was wrong, with 20 KB.
-	firstGain = 150
-	startGain = 300
-	pairGain  = 1200
-	tickGain  = 200
-	gain      = 150
+	// The gains of probes, in percent of the rate. More finds a fast link sooner, and
+	// fills the queue of a slow one for longer. Where a pair at the end of a probe of the
+	// start showed more, the next one takes that. On ticks a probe takes long, so its gain
+	// is small once the link's limit was met.
+	gain     = 150
+	tickGain = 120
 
 	// probeRounds is how many round trips lie between a probe that met the limit and
 	// the next. Fewer disturb more, more find a link that got faster later.
@@ -98,7 +98,7 @@ func (p *probe) expire(now, patience int64) {
 
 // answered notes an answer.
 func (p *probe) answered(m mark) {
-	if p.state == probeNone || p.state == probeWanted || m.serial < p.first {
+	if p.state < probeSending || m.serial < p.first {
 		return
 	}
 	if m.serial <= p.last {
@@ -120,10 +120,10 @@ func (p *probe) answered(m mark) {
 // what arrived on ticks.
 func pair(a, b, c mark) int64 {
 	took, late := b.sentAt-a.sentAt, b.arrivedAt-a.arrivedAt
-	if c.arrivedAt <= b.arrivedAt || late*2 < took || late > took*2 {
+	if c.arrivedAt < b.arrivedAt || late*2 < took || late > took*2 {
 		return 0
 	}
-	return b.rateTo(c)
+	return (c.sum - b.sum) * second / max(c.arrivedAt-b.arrivedAt, microsecond)
 }
 
 // result returns the bytes a second at which the probe arrived, and whether that was

@@ -19,11 +19,10 @@ const (
 	// Due never ends.
 	mostRate = 1_250_000_000
 
-	// Shares of the rate that a probe showed, in percent, for small and large chunks:
-	// the rest is for the game, whose datagrams fall between those of a probe or not.
-	// More makes queues, less leaves the link idle. On fast links a probe has more
-	// chunks, and shows it more exactly.
-	smallShare, bigShare = 92, 95
+	// share is what a transfer takes of the rate that a probe showed, in percent: the
+	// rest is for the game, whose datagrams fall between those of a probe or not. More
+	// makes queues, less leaves the link idle.
+	share = 93
 
 	// The size of chunks changes at these rates, up and down. Larger chunks cost fewer
 	// headers, and hold up the game's datagrams for longer: 1 KiB takes 4 ms at 2 Mbit/s.
@@ -35,6 +34,12 @@ const (
 	// later.
 	askEvery = 11
 	askTime  = 10 * millisecond
+
+	// unproven is what may be in flight beyond a few times what has arrived since the
+	// start, when the rate is what short rows of chunks showed. More floods a link that
+	// lets bursts through and nothing else, as providers' shapers do; less costs fast
+	// links a round trip: 300 KiB is a map.
+	unproven = 300 << 10
 
 	// slack is by how much a caller may be late without losing rate; a sleep is.
 	slack = 2 * millisecond
@@ -76,14 +81,15 @@ type rate struct {
 	probeAt  int64 // when the next probe is wanted
 	rtt      int64
 
-	probe    probe
-	delays   delays
-	standing standing
-	cutAt    int64 // what was sent before tells nothing of the rate
-	cutQueue int64 // at the latest cut, if the queue has stood since
-	cuts     int   // in a row that did not shorten it
-	round    struct{ at, got, gone, chunks int64 }
-	usual    lowest // thousandths of a round that were lost
+	probe      probe
+	delays     delays
+	standing   standing
+	cutAt      int64 // what was sent before tells nothing of the rate
+	cutQueue   int64 // at the latest cut, if the queue has stood since
+	cuts       int   // in a row that did not shorten it
+	round      struct{ at, got, gone, chunks int64 }
+	got, began int64  // bytes that have arrived: so far, and until the start
+	usual      lowest // thousandths of a round that were lost
 }
 
 func (r *rate) init(limit, poll int64) {
@@ -94,6 +100,7 @@ func (r *rate) init(limit, poll int64) {
 // restart forgets what is known of the link's rate.
 func (r *rate) restart() {
 	r.starting, r.probes = true, 0
+	r.began = r.got
 	r.probe = probe{state: probeWanted}
 	r.set(firstRate)
 }
@@ -117,6 +124,9 @@ func (r *rate) set(bytes int64) {
 	}
 }
 
+// in returns how many bytes may go in a time.
+func (r *rate) in(d int64) int64 { return r.bytes * (d / 1000) / 1e6 }
+
 // time returns how long a number of bytes takes.
 func (r *rate) time(size int64) int64 { return size * second / r.bytes }
 
@@ -129,9 +139,10 @@ func (r *rate) units() int64 {
 }
 
 // window returns how many bytes may be in flight: twice what the rate makes of a round
-// trip, so that it is only the limit where answers fail to come.
+// trip, so that it is the limit where answers fail to come, and at the start, where the
+// rate is what a short row of chunks showed.
 func (r *rate) window(rtt int64) int64 {
-	return max(2*r.bytes/1000*(rtt/millisecond), 12*(unit+chunkHeader+wireOverhead))
+	return max(min(2*r.in(rtt), unproven+2*(r.got-r.began)), 12*(unit+chunkHeader+wireOverhead))
 }
 
 // allowedAt returns when the next chunk may go. Nothing follows the first probe until
@@ -157,11 +168,8 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 		p.state = probeWanted
 	}
 	if p.state == probeWanted && r.bytes != r.limit {
-		g, least := r.gain(), int64(probeChunks)
-		if r.probes == 0 {
-			least-- // the offer went before it
-		}
-		p.start(serial, now, g, max(r.bytes*g/100*r.probeLength(g)/second/size, least))
+		g := r.gain()
+		p.start(serial, now, g, r.chunksOfProbe(g, size))
 	}
 	late := now - slack - r.poll // what was allowed before that is lost
 	r.nextAt = max(r.nextAt, late) + r.time(size)
@@ -177,23 +185,31 @@ func (r *rate) leave(serial, size, now, patience int64) (ask bool) {
 	return ask
 }
 
+// gain returns how much faster than the rate the next probe is, in percent.
 func (r *rate) gain() int64 {
 	switch {
-	case !r.starting:
-		return gain
-	case r.probes == 0:
-		return firstGain
-	case r.poll > 0:
+	case r.starting && r.poll == 0 && r.probe.pair > 0:
+		return max(r.probe.pair*100/r.bytes, gain)
+	case !r.starting && r.poll > 0:
 		return tickGain
-	case r.probe.pair > 0:
-		return min(max(r.probe.pair*100/r.bytes, gain), pairGain)
 	}
-	return startGain
+	return gain
 }
 
-// probeLength returns how long a probe takes.
-func (r *rate) probeLength(gain int64) int64 {
-	return max(min(probeTime+probeNoise*r.delays.noise, probeExcess*100/(gain-100)), probeTicks*r.poll)
+// chunksOfProbe returns how many chunks of size bytes a probe with this gain has.
+func (r *rate) chunksOfProbe(gain, size int64) int64 {
+	bytes := r.in(probeTicks*r.poll) * gain / 100
+	if r.poll == 0 {
+		bytes = r.in(min(probeTime+probeNoise*r.delays.noise, longestProbe)) * gain / 100
+		if r.starting {
+			bytes = min(bytes, longestRow)
+		}
+	}
+	least := int64(probeChunks)
+	if r.probes == 0 {
+		least-- // the offer went before it
+	}
+	return max(bytes/size, least)
 }
 
 // answered learns when a chunk arrived, by the receiver's clock; flying is how many bytes
@@ -205,10 +221,11 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, flying, rtt, now i
 	if c.sentAt < r.cutAt {
 		return
 	}
-	least, got, ok := r.standing.add(m, queue, r.poll)
+	limit := queueLimit + r.time(int64(c.size)) + r.delays.noise
+	least, got, ok := r.standing.add(m, queue, limit, r.poll)
 	switch {
 	case !ok:
-	case least <= queueLimit+r.time(int64(c.size))+r.delays.noise:
+	case least <= limit:
 		r.cuts, r.cutQueue = 0, 0
 	default:
 		if r.cuts++; least < r.cutQueue*3/4 {
@@ -219,14 +236,11 @@ func (r *rate) answered(c *chunk, serial int64, clock uint32, flying, rtt, now i
 			r.cuts = 0
 			return
 		}
-		// A queue that is all ours is gone after its own time; the rest of the pause
-		// is for those who share it. Where the link has become much slower, all that is
-		// in flight will stand in the queue, too.
-		pause := 2 * least
-		if got < r.bytes/2 {
-			pause = max(pause, flying*second/max(got, r.bytes/leastShare)-rtt)
-		}
-		r.cut(min(r.bytes, got)*smallShare/100, pause, now)
+		// A queue that is all ours is gone after its own time; twice that is for those
+		// who share it. Where the link has become slower, all that is in flight will
+		// stand in the queue, too.
+		pause := max(2*least, flying*second/max(got, r.bytes/leastShare)-rtt)
+		r.cut(min(r.bytes, got)*share/100, pause, now)
 	}
 }
 
@@ -236,9 +250,6 @@ func (r *rate) cut(bytes, pause, now int64) {
 	r.nextAt = max(r.nextAt, now) + min(pause, longestPause)
 	r.cutAt = r.nextAt
 	r.starting = false
-	if r.probe.state == probeWanted {
-		r.probe.state = probeNone
-	}
 	r.probeAt = now + probeRounds*r.rtt
 }
 
@@ -256,22 +267,12 @@ func (r *rate) judge(f *flight, now, patience int64) {
 	if !ok {
 		return
 	}
-	share := int64(smallShare)
-	if r.big {
-		share = bigShare
+	if got = got * share / 100; passed {
+		got = max(got, r.bytes)
+	} else if !r.starting { // half way, as a probe may be wrong
+		got = (r.bytes + got) / 2
 	}
-	got = got * share / 100
-	if r.probes > 0 { // firstRate was a guess
-		got = max(got, r.bytes/leastShare)
-	}
-	switch {
-	case passed:
-		r.set(max(r.bytes, got))
-	case r.starting:
-		r.set(got)
-	default:
-		r.set((r.bytes + got) / 2)
-	}
+	r.set(got)
 	r.probes++
 	if r.starting && passed { // nothing of it waits
 		r.nextAt = min(r.nextAt, now)
@@ -283,6 +284,7 @@ func (r *rate) judge(f *flight, now, patience int64) {
 // count learns how many bytes have arrived and were lost so far, and how many chunks
 // were sent.
 func (r *rate) count(got, gone, chunks, now int64) {
+	r.got = got
 	o := &r.round
 	if now-o.at < r.rtt || chunks-o.chunks < lossChunks {
 		return
@@ -292,8 +294,8 @@ func (r *rate) count(got, gone, chunks, now int64) {
 	if arrived+lost == 0 {
 		return
 	}
-	share := lost * 1000 / (arrived + lost)
-	if share > r.usual.add(share, now)+lossLimit {
-		r.cut(r.bytes/1000*(1000-share)*smallShare/100, 0, now)
+	of := lost * 1000 / (arrived + lost)
+	if of > r.usual.add(of, now)+lossLimit {
+		r.cut(r.bytes/1000*(1000-of)*share/100, 0, now)
 	}
 }

@@ -11,61 +11,65 @@ import (
 	"github.com/ackbits/ackbits/internal/timeline"
 )
 
-// Transfers: its configuration and its calls, but for Due and Deadline, which are in
-// due.go. One transfer is in outgoing.go or incoming.go.
+// Transfers: its configuration and its calls. Due and Deadline are in due.go, a single
+// transfer is in outgoing.go or incoming.go.
 
-// Config says how Transfers works.
+// Config configures a Transfers. Type is required; New refuses invalid values with
+// ackbits.ErrConfig.
 type Config struct {
-	// Type is that of all datagrams of this package in the session, 16 to 255, the
-	// same at both ends.
+	// Type is the type of all datagrams of this package in the session: 16 to 255, and
+	// the same at both ends.
 	Type ackbits.Type
-	// Clock is what every call reads; nil is the system's. Use the session's.
+	// Clock is read by every call that depends on time. If nil, the system's. Use the
+	// session's.
 	Clock ackbits.Clock
-	// PollInterval is the tick of a caller that calls Due on a tick rather than at
-	// Deadline: what may go in so long goes at once. 0: the caller follows Deadline.
+	// PollInterval is for a caller that calls Due on a tick: the length of that tick. The
+	// chunks of a whole tick are then sent at once. 0: the caller wakes at Deadline.
 	PollInterval time.Duration
-	// MaxRate bounds what all outgoing files together take, in bytes a second with
-	// all headers; 0: what the link has to spare.
+	// MaxRate limits all outgoing files together, in bytes a second, headers included. 0:
+	// what the link has to spare.
 	MaxRate int
-	// Accept is asked where an incoming file goes. An error refuses it, and its text
-	// is the reason that the sender gets, cut to 255 bytes: return words that are meant
-	// for the peer, not an error of os, which names a path. nil refuses everything.
-	// It is called from Receive, so it must not call the session. The Offer is the
-	// peer's word: look at Size before granting it, and do not take Name for a path, nor
-	// print it unquoted.
+	// Accept decides on an incoming file and returns where to store it. nil refuses every
+	// file. If it returns an error, the file is refused, and the sender gets the error's
+	// text, cut to 255 bytes, as the reason: return words that are meant for the peer,
+	// not an error of package os, which names a path. The Offer is only what the peer
+	// says: check Size before you grant it, do not use Name as a path, and do not print
+	// it unquoted. Accept is called from Receive, so it must not call the session.
 	Accept func(Offer) (Sink, error)
-	// Resume returns what Incoming.Have said over an earlier session of the file
-	// that is offered and was just accepted, whose Sink has those bytes; nil: of
-	// none. Called after Accept. If the Sink has other bytes than that says, the
-	// transfer ends with ErrDigest, and Have is empty from then on.
+	// Resume is called after Accept has accepted a file. If an earlier session has
+	// transferred a part of that file, and the Sink holds it, return what Incoming.Have
+	// returned then; else nil. If the bytes in the Sink are other ones, the transfer ends
+	// with ErrDigest, and Have is empty from then on.
 	Resume func(Offer) []byte
 }
 
 const (
-	// maxActive is how many files are on their way at once in a direction; further
-	// ones wait.
+	// maxActive is how many files are sent at once in each direction; further ones wait.
 	maxActive = 16
-	// idReach is the reach of the receiver's memory of offers (ids): one that is this far
-	// behind the newest is taken for one that was heard. It matters for offers that were
-	// not answered yet: who answered has the file and knows it by its id.
+	// idReach is how far back the receiver remembers which ids were offered (ids): an
+	// offer that is this far behind the newest counts as one that came before. This
+	// matters only for offers that are not answered yet. Once an offer is answered, the
+	// receiver has the file and finds it by its id.
 	idReach = 64
-	// idLife is how many further ids may be given out while a file runs: half of all, since
-	// what is further behind would look new.
+	// idLife is how many further ids may be used while a file is being sent: half of all
+	// ids, since one that is further behind would look new.
 	idLife = 1 << 15
-	// maxIncoming bounds what a peer can have remembered: incoming files, and ended
-	// ones that it or the application has not heard of yet. An offer beyond it is
-	// not acknowledged and comes again.
+	// maxIncoming limits what a peer can make this end remember: incoming files, and
+	// ended ones whose end the peer or the application has not heard of yet. An offer
+	// beyond it is not acknowledged, so the peer sends it again.
 	maxIncoming = 64
-	// deafAnswers is how many answers without any outcome show that nobody hands
-	// outcomes in. The offer's comes before the first answer. After outcomes that came,
-	// it takes deafTime, too: an application that stood still reads many answers at once.
+	// deafAnswers is how many answers without a single outcome show that the caller
+	// passes no outcomes on. The outcome of the offer comes before the first answer. If
+	// outcomes did come earlier, deafTime must have passed, too: an application that
+	// stood still reads many answers at once.
 	deafAnswers = 8
 	deafTime    = 5 * second
 	// hashBuffer is how much is read from a file at once to be hashed.
 	hashBuffer = 32 << 10
 )
 
-// Transfers is one end of all transfers of a session.
+// Transfers is one end of all transfers of a session. Like the session, it is not safe for
+// concurrent use.
 type Transfers struct {
 	session *ackbits.Session
 	cfg     Config
@@ -75,35 +79,35 @@ type Transfers struct {
 	incoming []*Incoming
 	nextID   uint16
 	ids      ackbits.AckTracker // of offers received
-	turn     int                // of outgoing, whose chunk is next
+	turn     int                // index into outgoing: whose chunk was sent last
 
 	flight flight
 	rate   rate
 	number int64 // of the latest datagram of ours; the session's sequence is its low 16 bits
-	closed error // what the session said when it took no more datagrams, before its end
+	closed error // why the session refused a datagram before it ended
 	answer answer
 
-	outcomes bool  // one was handed in
-	answers  int   // that came since the latest
-	deafAt   int64 // when the first of them did
+	outcomes bool  // Outcome was called
+	answers  int   // how many answers came since the latest outcome
+	deafAt   int64 // when the first of these answers came
 
 	hashing  bool  // there is something to hash
-	hashAt   int64 // not before
-	hashTurn int   // the file that is hashed first, of those on their way
+	hashAt   int64 // when hashing may go on
+	hashTurn int   // which of the files in flight is hashed first
 	buf      []byte
 	payload  []byte
 }
 
-// answer is what an ask calls for (P-14.2.4).
+// answer is the answer to an ask (P-14.2.4).
 type answer struct {
 	due     bool
 	serial  uint16
 	arrived uint32
 }
 
-// New returns the transfers of a session, which must have Config.Outcomes and take
-// payloads of 521 bytes. A value of cfg that is out of its range is
-// ackbits.ErrConfig.
+// New returns the transfers of a session. The session must have Config.Outcomes and a
+// MaxPayload of at least 521 bytes. If a value of cfg is out of its range, or the
+// session's payloads are too small, the error is ackbits.ErrConfig and names it.
 func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 	switch {
 	case cfg.Type < 16:
@@ -121,12 +125,14 @@ func New(s *ackbits.Session, cfg Config) (*Transfers, error) {
 	return t, nil
 }
 
-// Send offers a file to the peer: a name of up to 255 bytes, which is copied, and
-// size bytes of source, which must not change until the transfer has ended. They
-// are read once to be hashed, in steps by Due, then as they are sent. An error of source
-// ends the transfer and stays here, in Err; the peer only hears that it failed.
+// Send offers a file to the peer. name has up to 255 bytes and is copied. The file is the
+// first size bytes of source, at most 2 TiB; if either is too long, the error is
+// ErrLimit. Once the session has ended, the error is the session's. source must not
+// change until the transfer has ended. It is read within Due only: once in steps, to be
+// hashed, and then each part as it is sent. If it fails, the transfer ends, Err returns
+// its error, and the peer only hears that the source failed.
 //
-// Sixteen files are on their way at once; the others wait.
+// Up to 16 files are sent at the same time; the others wait.
 func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing, error) {
 	o, err := t.add(name, source, size)
 	if err != nil {
@@ -136,8 +142,8 @@ func (t *Transfers) Send(name []byte, source io.ReaderAt, size int64) (*Outgoing
 	return o, nil
 }
 
-// SendDigest is Send with the SHA-256 of the source, for those who send one file to
-// many.
+// SendDigest is Send for a source whose SHA-256 is known, so that it need not be read to
+// be hashed. It is for those who send one file to many peers.
 func (t *Transfers) SendDigest(name []byte, source io.ReaderAt, size int64, digest [sha256.Size]byte) (*Outgoing, error) {
 	o, err := t.add(name, source, size)
 	if err != nil {
@@ -164,10 +170,11 @@ func (t *Transfers) add(name []byte, source io.ReaderAt, size int64) (*Outgoing,
 	return o, nil
 }
 
-// Receive handles the payload of a datagram of Config.Type. Call it in the
-// session's Accept and return what it returns, so that what could not be stored is
-// not acknowledged. It does not call the session and keeps no part of payload. With
-// ErrMessage the payload is none of this package and nothing has changed.
+// Receive handles the payload of a datagram of Config.Type. Call it in the session's
+// Accept and return what it returns, so that a chunk which could not be stored is not
+// acknowledged. If payload is malformed, or contradicts what was offered, the error is
+// ErrMessage and nothing has changed. Receive does not call the session and keeps no part
+// of payload.
 func (t *Transfers) Receive(payload []byte) error {
 	m, err := parse(payload)
 	if err != nil {
@@ -207,8 +214,8 @@ func (t *Transfers) Receive(payload []byte) error {
 	return err
 }
 
-// mayOffer reports whether the next id may be given out, so that the receiver can tell
-// what is old from what is new (P-14.2.1).
+// mayOffer reports whether the next id may be used. If not, the receiver could not tell a
+// new offer from an old one (P-14.2.1).
 func (t *Transfers) mayOffer() bool {
 	return !slices.ContainsFunc(t.outgoing, func(o *Outgoing) bool {
 		ahead := t.nextID - o.offer.ID
@@ -216,7 +223,8 @@ func (t *Transfers) mayOffer() bool {
 	})
 }
 
-// running returns the incoming file of an id that its sender may still speak of.
+// running returns the incoming file of an id, if its sender may still send messages about
+// it.
 func (t *Transfers) running(id uint16) *Incoming {
 	for _, in := range t.incoming {
 		if in.offer.ID == id && !in.over() {
@@ -226,13 +234,14 @@ func (t *Transfers) running(id uint16) *Incoming {
 	return nil
 }
 
-// heard reports whether an offer with this id came before, or would be too old.
+// heard reports whether an offer with this id came before, or is too old to tell.
 func (t *Transfers) heard(id uint16) bool {
 	a := t.ids.Classify(id)
 	return a == ackbits.Duplicate || a == ackbits.Stale
 }
 
-// offered handles an offer. One that comes again is one (P-14.2.1).
+// offered handles an offer. A copy of an offer that came before changes nothing
+// (P-14.2.1).
 func (t *Transfers) offered(offer *Offer) error {
 	if t.running(offer.ID) != nil || t.heard(offer.ID) {
 		return nil
@@ -271,11 +280,11 @@ func (t *Transfers) offered(offer *Offer) error {
 	return nil
 }
 
-// Outcome tells t what became of a datagram. Call it with every outcome of the
-// session; others' are ignored. An outcome that is missing counts as a loss: its chunk
-// is sent again, after two seconds at most, and the rate suffers. So fetch them before the
-// session's queue of 1,024 drops some (Stats.OutcomesDropped): at 100 Mbit/s it is full
-// after 80 ms.
+// Outcome tells t what became of a datagram. Pass it every outcome of the session; those
+// of other datagrams are ignored. If the outcome of a chunk is missing, the chunk counts
+// as lost: it is sent again after two seconds at most, and the rate suffers. So fetch
+// outcomes before the session's queue of 1,024 drops some (Stats.OutcomesDropped): at 100
+// Mbit/s it is full after 80 ms.
 func (t *Transfers) Outcome(o ackbits.Outcome) {
 	if o.Type != t.cfg.Type || t.number < 0 {
 		return
@@ -295,12 +304,12 @@ func (t *Transfers) Outcome(o ackbits.Outcome) {
 	}
 }
 
-// Stats tells of what this end sends.
+// Stats counts the chunks that this end has sent since its start.
 type Stats struct {
-	Chunks   uint64 // sent, repeats included
-	Repeated uint64 // sent again, because they seemed to be lost
-	Needless uint64 // seemed to be lost, and arrived after all
-	Rate     int    // bytes a second, with all headers, at the moment
+	Chunks   uint64 // all chunks sent, retransmissions included
+	Repeated uint64 // of Chunks: retransmissions of chunks presumed lost
+	Needless uint64 // chunks presumed lost that were acknowledged later
+	Rate     int    // the current rate in bytes a second, headers included
 }
 
 // Stats returns the counters.
@@ -308,8 +317,8 @@ func (t *Transfers) Stats() Stats {
 	return Stats{uint64(t.flight.count), t.flight.repeats, t.flight.needless, int(t.rate.bytes)}
 }
 
-// Idle reports whether nothing is left to do: every file has ended, at both ends, as far
-// as is known here. Until then the session is needed.
+// Idle reports whether nothing is left to do: as far as this end knows, every file has
+// ended at both ends. Keep the session until then.
 func (t *Transfers) Idle() bool {
 	for x := range t.words() {
 		if !x.over() {
@@ -319,8 +328,8 @@ func (t *Transfers) Idle() bool {
 	return !t.answer.due
 }
 
-// Incoming yields the files that are on their way from the peer, in the order of
-// their offers, and once each that has ended.
+// Incoming yields the files that the peer is sending, in the order of their offers. A
+// file that has ended is yielded one last time.
 func (t *Transfers) Incoming() iter.Seq[*Incoming] {
 	return func(yield func(*Incoming) bool) {
 		for _, in := range slices.Clone(t.incoming) {

@@ -3,8 +3,10 @@ package transfer
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -55,8 +57,8 @@ func newWalk(t *rapid.T) *walk {
 		e.session, err = ackbits.NewSession(cfg)
 		require.NoError(t, err)
 		e.transfers, err = New(e.session, Config{Type: testType, Clock: w.clock, Accept: func(o Offer) (Sink, error) {
-			if o.ID%5 == 4 {
-				return nil, errors.New("every fifth is refused")
+			if o.ID%5 == 4 || o.Size > mib {
+				return nil, errors.New("every fifth is refused, and what only a forger offers")
 			}
 			require.NotContains(t, e.sinks, o.ID, "asked twice")
 			e.sinks[o.ID] = new(memory)
@@ -111,31 +113,31 @@ func (e *walker) take(i int, keep bool) {
 // actions are what a walk is made of.
 func (w *walk) actions() map[string]func(*rapid.T) {
 	end := func(t *rapid.T) *walker { return w.ends[rapid.IntRange(0, 1).Draw(t, "end")] }
-	some := func(t *rapid.T) (*walker, int) {
-		e := end(t)
-		if len(e.pipe) == 0 {
-			t.Skip("nothing in flight")
+	// some does something to a datagram in flight, if there is one.
+	some := func(do func(e *walker, i int)) func(*rapid.T) {
+		return func(t *rapid.T) {
+			if e := end(t); len(e.pipe) > 0 {
+				do(e, rapid.IntRange(0, min(len(e.pipe), 40)-1).Draw(t, "datagram"))
+			}
 		}
-		return e, rapid.IntRange(0, min(len(e.pipe), 40)-1).Draw(t, "datagram")
 	}
 	return map[string]func(*rapid.T){
 		"send": func(t *rapid.T) {
 			e := end(t)
-			if len(e.out) == 20 {
-				t.Skip("enough")
-			}
 			file := content(uint64(len(e.out)), rapid.IntRange(0, 20_000).Draw(t, "size"))
-			o, err := e.transfers.Send([]byte("x"), bytes.NewReader(file), int64(len(file)))
-			require.NoError(t, err)
-			e.out, e.files = append(e.out, o), append(e.files, file)
+			if len(e.out) < 20 {
+				o, err := e.transfers.Send([]byte("x"), bytes.NewReader(file), int64(len(file)))
+				require.NoError(t, err)
+				e.out, e.files = append(e.out, o), append(e.files, file)
+			}
 		},
 		"advance": func(t *rapid.T) {
 			w.clock.Advance(time.Duration(rapid.IntRange(0, 200_000).Draw(t, "µs")) * time.Microsecond)
 		},
 		"flush":   func(t *rapid.T) { end(t).flush() },
-		"deliver": func(t *rapid.T) { e, i := some(t); e.take(i, false) },
-		"double":  func(t *rapid.T) { e, i := some(t); e.take(i, true) },
-		"lose":    func(t *rapid.T) { e, i := some(t); e.pipe = slices.Delete(e.pipe, i, i+1) },
+		"deliver": some(func(e *walker, i int) { e.take(i, false) }),
+		"double":  some(func(e *walker, i int) { e.take(i, true) }),
+		"lose":    some(func(e *walker, i int) { e.pipe = slices.Delete(e.pipe, i, i+1) }),
 		"all": func(t *rapid.T) {
 			for e := end(t); len(e.pipe) > 0; {
 				e.take(0, false)
@@ -157,10 +159,7 @@ func (w *walk) actions() map[string]func(*rapid.T) {
 		},
 		"forge": func(t *rapid.T) {
 			e := end(t)
-			payload := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "payload")
-			if rapid.Bool().Draw(t, "chunk") {
-				payload = chunkOf(uint16(rapid.IntRange(0, 6).Draw(t, "id")), 0, int64(rapid.IntRange(0, 45).Draw(t, "offset")), make([]byte, unit))
-			}
+			payload := forged(t)
 			datagram, _, err := e.session.AppendDatagram(nil, testType, payload)
 			require.NoError(t, err)
 			e.other.pipe = append(e.other.pipe, datagram)
@@ -168,6 +167,32 @@ func (w *walk) actions() map[string]func(*rapid.T) {
 		},
 		"": func(t *rapid.T) { w.check(t) },
 	}
+}
+
+// forged draws a payload that no end of this package would send: noise, or a message of
+// ids that run, ended or never were, with chunks that overlap what is there, are of no
+// size that there is, or lie past the end, and sizes up to 2⁶⁴.
+func forged(t *rapid.T) []byte {
+	id := uint16(rapid.IntRange(0, 21).Draw(t, "id"))
+	switch rapid.SampledFrom([]string{"noise", "chunk", "offer", "answer", "word"}).Draw(t, "forged") {
+	case "chunk":
+		offset := rapid.OneOf(rapid.Int64Range(0, 45), rapid.Int64Range(1<<32-3, 1<<32-1), rapid.Int64Range(maxAhead-3, maxAhead+3)).Draw(t, "offset")
+		size := rapid.OneOf(rapid.SampledFrom([]int{0, 1, unit - 1, unit, unit + 1, 2 * unit, 2*unit + 1}), rapid.IntRange(0, 2*unit)).Draw(t, "size")
+		return append(appendChunk(nil, rapid.Bool().Draw(t, "ask"), id, 0, offset), make([]byte, size)...)
+	case "offer":
+		offer := Offer{ID: id, Size: rapid.Int64Range(0, maxSize).Draw(t, "offered")}
+		payload := offer.append(nil)
+		if rapid.Bool().Draw(t, "too large") {
+			binary.LittleEndian.PutUint64(payload[3:], rapid.Uint64Range(maxSize+1, math.MaxUint64).Draw(t, "size of it"))
+		}
+		return payload
+	case "answer":
+		return appendAnswer(nil, uint16(rapid.IntRange(0, 100).Draw(t, "serial")), rapid.Uint32().Draw(t, "arrived"))
+	case "word":
+		k := rapid.SampledFrom([]kind{kindAccept, kindRefuse, kindDone, kindStop, kindDecline}).Draw(t, "kind")
+		return append(appendHead(nil, k, id), rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "body")...)
+	}
+	return rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "payload")
 }
 
 // check is what holds after every step.

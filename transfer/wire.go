@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// The wire form of chunks and messages: writing and parsing. What they change is in
+// The wire form of chunks and messages: writing and parsing. What they cause is in
 // transfer.go, outgoing.go and incoming.go.
 
 // The payloads of Config.Type, little-endian (P-14.1.1). The first byte is the kind:
@@ -26,10 +26,10 @@ import (
 // id names a transfer among those of its sender, counted from 0. offset counts
 // units of 512 bytes (P-14.1.2). data has one unit or two; the last unit of a file is
 // shorter if its size is no multiple of 512, and nothing follows it. serial
-// numbers the chunks of one side, all transfers together, one more for each
-// sent, repeats included (P-14.1.4). An answer names the serial of the ask and the time at
-// which that arrived, in microseconds of the receiver's clock modulo 2³², from
-// any start. runs is a list of pairs of uvarints in their shortest form: units
+// numbers the chunks of one side, all transfers together, 1 more for each sent,
+// retransmissions included (P-14.1.4). An answer names the serial of the ask and the time
+// at which the ask arrived: microseconds of the receiver's clock modulo 2³², from any
+// start. runs is a list of pairs of uvarints in their shortest form: units
 // that are missing (at least one, but in the first pair), then units that are
 // there (at least one); what follows the last pair is missing.
 //
@@ -64,10 +64,10 @@ const (
 	maxSize     = unit * math.MaxUint32
 )
 
-// An Offer is what a sender says of a file before its bytes follow.
+// Offer is what a sender says of a file before it sends the bytes.
 type Offer struct {
-	ID     uint16            // among the transfers of its sender
-	Name   []byte            // up to 255 bytes, of any meaning
+	ID     uint16            // number of the transfer at its sender, from 0
+	Name   []byte            // up to 255 bytes; what they mean is the application's choice
 	Size   int64             // in bytes, up to 2 TiB
 	Digest [sha256.Size]byte // SHA-256 of the whole
 }
@@ -75,10 +75,10 @@ type Offer struct {
 // units returns how many units a file has.
 func (o *Offer) units() int64 { return (o.Size + unit - 1) / unit }
 
-// bytes returns how many bytes a run of its units has.
+// bytes returns how many bytes of the file a run of units has.
 func (o *Offer) bytes(r run) int64 { return min(r.to*unit, o.Size) - r.from*unit }
 
-// message is one payload, parsed. What kind does not have is zero.
+// message is one parsed payload. Fields that its kind does not have are zero.
 type message struct {
 	kind    kind
 	id      uint16

@@ -23,24 +23,26 @@ func TestCarriersBringTheFile(t *testing.T) {
 	}
 }
 
-// On a narrow link none does the game less harm than package transfer, and none that is
-// faster is so by more than a quarter.
+// On a narrow link and on a fast one none does the game less harm than package transfer,
+// and none that is faster is so by more than a quarter.
 func TestATransferDoesTheLeastHarm(t *testing.T) {
-	l := fileLinks[1]
-	results := map[string]fileResult{}
-	fastest := time.Hour
-	for _, c := range carriers {
-		var r fileResult
-		t.Run(c.name, func(t *testing.T) { c.play(t, 1, l.link, l.size, &r) })
-		require.NoError(t, r.err, c.name)
-		slices.Sort(r.states)
-		results[c.name] = r
-		fastest = min(fastest, r.took[0])
+	for _, l := range []int{1, 4} {
+		l := fileLinks[l]
+		results := map[string]fileResult{}
+		fastest := time.Hour
+		for _, c := range carriers {
+			var r fileResult
+			t.Run(l.name+"/"+c.name, func(t *testing.T) { c.play(t, 1, l.link, l.size, &r) })
+			require.NoError(t, r.err, c.name)
+			slices.Sort(r.states)
+			results[c.name] = r
+			fastest = min(fastest, r.took[0])
+		}
+		p99 := func(of []time.Duration) time.Duration { return of[len(of)*99/100] }
+		ours := results["ackbits transfer"]
+		for name, r := range results {
+			require.LessOrEqual(t, p99(ours.states), p99(r.states)+time.Millisecond, "%s, %s", l.name, name)
+		}
+		require.LessOrEqual(t, ours.took[0], fastest*5/4, l.name)
 	}
-	p99 := func(of []time.Duration) time.Duration { return of[len(of)*99/100] }
-	ours := results["ackbits transfer"]
-	for name, r := range results {
-		require.LessOrEqual(t, p99(ours.states), p99(r.states), name)
-	}
-	require.LessOrEqual(t, ours.took[0], fastest*5/4)
 }

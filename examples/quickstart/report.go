@@ -55,9 +55,18 @@ func (p *progress) draw(client, server *peer) {
 	// A line that reaches the last column may wrap, and then \r no longer goes back
 	// to its start. Blanks overwrite the rest of a longer line.
 	room := max(p.columns()-1, 0)
-	line = line[:min(len(line), room)]
+	line = fitting(line, room)
 	fmt.Fprintf(p.out, "\r%-*s", min(len(p.last), room), line)
 	p.last = line
+}
+
+// fitting returns as many whole columns of a progress line, which two blanks part, as room
+// takes: half a number would be read as another one.
+func fitting(line string, room int) string {
+	for len(line) > room {
+		line = line[:max(strings.LastIndex(line, "  "), 0)]
+	}
+	return line
 }
 
 // end shows the progress for the last time and ends the line.

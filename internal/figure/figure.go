@@ -84,8 +84,8 @@ func Inline(svg []byte, title, description string) string {
 	return string(bytes.ReplaceAll(svg, []byte("font-weight:normal;"), nil))
 }
 
-// Decoration returns a drawing that says nothing which the text beside it does not,
-// for a page that has the Style.
+// Decoration returns a drawing that adds nothing to the text beside it, for a page that has the
+// Style.
 func Decoration(svg []byte) string {
 	svg = svg[max(bytes.Index(svg, []byte("<svg")), 0):]
 	return string(bytes.TrimSpace(opening.ReplaceAll(svg, []byte(`<svg aria-hidden="true" width="$1" height="$2" viewBox="0 0 $1 $2" xmlns="http://www.w3.org/2000/svg">`))))

@@ -96,6 +96,18 @@ func copiesOf(n int) ackbits.Config {
 	return ackbits.Config{Adaptive: true, Bundle: true, Backlog: n}
 }
 
+// fixedRows are links that are narrow for the fixed rule.
+func fixedRows(traffic Traffic) (rows []row) {
+	limits := figures{copies: 1.6, p99: 400 * ms, stateP99: 250 * ms, stateLoss: 0.05}
+	for _, rate := range []int{11_600, 12_000} {
+		for _, queue := range []int{rate / 10, rate * 4 / 10} {
+			rows = append(rows, row{name: fmt.Sprintf("fixed rule, W1, %d B/s, queue of %d", rate, queue),
+				game: Game{Config: ackbits.Config{Backlog: 4096}, Link: narrow(rate, queue, 0), Traffic: traffic}, most: limits})
+		}
+	}
+	return rows
+}
+
 // narrowRows are the links where the library can do harm.
 func narrowRows() []row {
 	const s = time.Second
@@ -115,15 +127,7 @@ func narrowRows() []row {
 		Changes: []Change{{10 * s, narrow(12_000, 2_400, 0.005)}, {20 * s, narrow(30_000, 6_000, 0.005)}}}
 	slowed := squeezed
 	slowed.Config = copiesOf(0)
-	fixedLimits := figures{copies: 1.6, p99: 400 * ms, stateP99: 250 * ms, stateLoss: 0.05}
-	var rows []row
-	for _, rate := range []int{11_600, 12_000} {
-		for _, queue := range []int{rate / 10, rate * 4 / 10} {
-			rows = append(rows, row{name: fmt.Sprintf("fixed rule, W1, %d B/s, queue of %d", rate, queue),
-				game: Game{Config: ackbits.Config{Backlog: 4096}, Link: narrow(rate, queue, 0), Traffic: w1}, most: fixedLimits})
-		}
-	}
-	return append(rows, []row{
+	return append(fixedRows(w1), []row{
 		{name: "280 x 1.1 KB, 2 Mbit/s, 32 KiB, 1 %", game: Game{Config: patient, Link: narrow(250_000, 32<<10, 0.01), Traffic: once(280, 1100)},
 			most: figures{took: 1500 * ms, copies: 1.1, stateP99: 120 * ms}},
 		{name: "256 x 1177, 1 Mbit/s, queue 1 s", game: Game{Config: patient, Link: narrow(125_000, 125_000, 0), Traffic: once(256, 1177)},

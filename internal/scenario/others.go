@@ -7,12 +7,11 @@ import (
 	"github.com/ackbits/ackbits/simnet"
 )
 
-// Policer drops what exceeds a rate instead of letting it wait, as many a
-// provider's does: a bucket of Burst bytes that fills at Rate bytes a second. The
-// zero value lets everything through.
+// Policer drops what exceeds a rate instead of queueing it, as many providers do: a bucket of
+// Burst bytes that fills at Rate bytes a second. The zero value lets everything through.
 type Policer struct{ Rate, Burst int }
 
-// Bucket is a Policer at work on one direction.
+// Bucket is the state of a Policer for one direction.
 type Bucket struct {
 	Policer
 	tokens float64
@@ -36,10 +35,9 @@ func (b *Bucket) Passes(now time.Duration, size int) bool {
 	return true
 }
 
-// Others share the link from the client: in each Period, Burst bytes come at once
-// in datagrams of 1,200, at a moment of the period that the seed decides. The zero
-// value is nobody. During, if not zero, is when they do; else it is as long as the game
-// lasts.
+// Others is traffic of others on the link from the client: in each Period, Burst bytes come at
+// once in datagrams of 1,200 bytes, at a moment of the period that the seed decides. The zero
+// value is no traffic. It lasts for During, or if that is zero, as long as the game.
 type Others struct {
 	Burst  int
 	Period time.Duration
@@ -51,7 +49,7 @@ const foreignByte = 0xFF
 
 func foreign(datagram []byte) bool { return len(datagram) > 0 && datagram[0] == foreignByte }
 
-// start lets them send when they do.
+// start schedules what the others send.
 func (o Others) start(pair *simnet.Pair, seed uint64) {
 	if o.Burst == 0 {
 		return

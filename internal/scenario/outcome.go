@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What became of each event and each state datagram of a game, and what can be asked
-// of many of them. scenario.go plays the game; of outcomes it only notes the times.
+// The outcome of each event and state datagram of a game, and figures over many of them.
+// scenario.go plays the game; it only notes the times.
 
 // Outcome is what became of one event or state datagram.
 type Outcome struct {

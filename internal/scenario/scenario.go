@@ -159,8 +159,8 @@ func (g *Game) Play() Result {
 	return r
 }
 
-// startTicks lets both sides tick: at one moment, the client first, or each at
-// moments of its own.
+// startTicks lets both sides tick: at the same moments, the client first, or each at moments
+// of its own.
 func startTicks(pair *simnet.Pair, g *Game, a, b *peer) {
 	rate := g.Traffic.TickRate
 	if !g.Traffic.Phases {
@@ -252,7 +252,7 @@ func newPeer(cfg ackbits.Config, g *Game, stateRate int) *peer {
 	return p
 }
 
-// accept withholds state for a while, as one does that lacks its baseline.
+// accept withholds state for a while, like an application that lacks its baseline.
 func (p *peer) accept(ackbits.Header, []byte) error {
 	if now := p.now(); now >= p.withhold.From && now < p.withhold.To {
 		return ackbits.ErrWithhold
@@ -311,7 +311,7 @@ func (p *peer) flush() {
 	}
 }
 
-// Deadline is never: this peer polls.
+// Deadline never has one: this peer polls.
 func (p *peer) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 func (p *peer) tick() {

@@ -27,6 +27,7 @@ const char *ab_error_name(ab_error e) {
         "event-too-large", "datagram-too-large", "reserved-type",
         "timeout", "peer-left", "closed", "unacknowledged", "stalled", "key-exhausted", "no-memory",
         "lane-full", "lane-overflow", "ack",
+        "ignored", "refused", "reset", "version", "server-key",
     };
     return names[e];
 }
@@ -284,8 +285,8 @@ ab_config ab_default_config(uint64_t token) {
 
 static bool good_aead(const ab_aead *a) { return a->nonce_size >= 8 && a->nonce_size <= AB_MAX_NONCE && a->tag_size <= AB_MAX_TAG; }
 
-static bool good_config(const ab_config *c) {
-    if (c->heartbeat <= 0 || c->timeout <= c->heartbeat || c->resend <= 0 || c->loss < 0 || c->poll < 0)
+bool ab_good_config(const ab_config *c) {
+    if (c->heartbeat <= 0 || c->timeout <= c->heartbeat || c->resend <= 0 || c->loss < 0 || c->poll < 0 || c->start < 0)
         return false;
     if (c->backlog < 0 || c->backlog > MAX_BACKLOG || c->max_datagram < 128 || c->max_datagram > AB_MAX_DATAGRAM)
         return false;
@@ -295,12 +296,13 @@ static bool good_config(const ab_config *c) {
 }
 
 ab_session *ab_new(const ab_config *config) {
-    if (!good_config(config))
+    if (!ab_good_config(config))
         return NULL;
     ab_session *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->config = *config;
+    s->reading = config->start;
     if (config->stall == 0) /* P-8.2.2 */
         s->config.stall = later(15000 * MS, config->timeout);
     s->format = (uint8_t)((config->seal ? 0x0C : 0x0A) + config->wide); /* P-2.1.3 */

@@ -1,8 +1,8 @@
 /* The ackbits protocol in C99: one end of a session, without input and output of
  * its own. P-… are the requirements of docs/protocol.md.
  *
- * Time is nanoseconds since the session began, from a clock that does not
- * go back; a reading that does counts as the last one (P-1.1.1). A session belongs
+ * Time is readings, in nanoseconds, of a clock that does not go back, and
+ * that may begin anywhere; a reading that goes back counts as the last one (P-1.1.1). A session belongs
  * to one thread at a time; different sessions share nothing. */
 #ifndef ACKBITS_H
 #define ACKBITS_H
@@ -10,6 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum {
     AB_MAX_DATAGRAM = 1200, /* P-2.1.2 */
@@ -27,7 +31,9 @@ typedef enum ab_error {
     AB_TIMEOUT, AB_PEER_LEFT, AB_CLOSED, AB_UNACKNOWLEDGED, AB_STALLED, AB_KEY_EXHAUSTED,
     AB_NO_MEMORY, /* where ab_send or ab_lane_send returns it, nothing changed */
     /* Of a lane. */
-    AB_LANE_FULL, AB_LANE_OVERFLOW, AB_ACK
+    AB_LANE_FULL, AB_LANE_OVERFLOW, AB_ACK,
+    /* Of the handshake (endpoint.h). */
+    AB_IGNORED, AB_REFUSED, AB_RESET, AB_VERSION, AB_SERVER_KEY
 } ab_error;
 
 /* The name that the document has for it; "" for AB_OK. */
@@ -54,6 +60,7 @@ typedef enum ab_decision { AB_TAKE, AB_REFUSE, AB_WITHHOLD } ab_decision;
 
 typedef struct ab_config {
     uint64_t token; /* fresh and random for each session (P-2.1.6) */
+    int64_t start;  /* the reading at which it begins, 0 or more */
     bool wide;      /* 65 acknowledgements in a header instead of 33 */
     bool ordered;   /* deliver events in the order of their ids (chapter 9) */
     bool bundle;    /* let application datagrams carry events (chapter 10) */
@@ -71,9 +78,12 @@ typedef struct ab_config {
 /* The protocol's own choices (chapter 16), narrow and bare. */
 ab_config ab_default_config(uint64_t token);
 
+/* Whether every value is in its range. */
+bool ab_good_config(const ab_config *config);
+
 typedef struct ab_session ab_session;
 
-/* Null when there is no memory or a value of the config is out of its range. */
+/* Null when there is no memory or the config is not good. */
 ab_session *ab_new(const ab_config *config);
 void ab_free(ab_session *s);
 
@@ -139,5 +149,9 @@ typedef struct ab_state {
 } ab_state;
 
 ab_state ab_state_of(const ab_session *s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "ackbits.h" /* ab_error */
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct ab_lane_config {
     int64_t resend, slot, stall;
     size_t budget; /* retransmissions in each slot */
@@ -35,5 +39,9 @@ typedef struct ab_lane_state {
 } ab_lane_state;
 
 ab_lane_state ab_lane_state_of(const ab_lane *l);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

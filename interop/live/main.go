@@ -26,8 +26,9 @@
 //
 // With -join the command does not know token and keys but joins a server of package
 // endpoint (chapter 13) whose private key is 00 01 … 1F: first with the hello "nobody",
-// which is refused with the reason "not you", then with "somebody", to which the server
-// replies "welcome". Half-way it moves to another port of its own, once.
+// which is refused with the reason "not you", then with "somebody", of which the server
+// thinks until it is asked again, and replies "welcome". Half-way it moves to another
+// port of its own, once.
 //
 // The events of the command are delivered here in order, so that it must keep to
 // the send window of 256 ids, and no datagram of it may be refused.

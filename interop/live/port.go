@@ -64,12 +64,13 @@ const (
 	reason    = "not you"
 )
 
-// open is the port of a server that refuses the command once, admits it, and is left
-// by it at another address than the one that it came from.
+// open is the port of a server that refuses the command once, puts it off once, admits
+// it, and is left by it at another address than the one that it came from.
 type open struct {
 	server  *endpoint.Server
 	peer    *endpoint.Peer
 	refused int
+	putOff  bool
 	moves   int
 }
 
@@ -88,6 +89,10 @@ func newOpen(cfg ackbits.Config) (*open, error) {
 		if string(r.Hello) != goodHello {
 			o.refused++
 			return nil, errors.New(reason)
+		}
+		if !o.putOff {
+			o.putOff = true
+			return nil, endpoint.ErrPending
 		}
 		return []byte(reply), nil
 	}
