@@ -12,7 +12,7 @@ import (
 func TestPathAgreesWithAModel(t *testing.T) {
 	floors := []time.Duration{time.Millisecond, 50 * ms, 50*ms + 50*time.Microsecond, 50*ms + 99*time.Microsecond}
 	queues := []time.Duration{0, time.Microsecond, 8700 * time.Microsecond, 8750 * time.Microsecond, 9 * ms, 35 * ms, 36 * ms, 50 * ms, 51 * ms, 300 * ms, time.Second + time.Microsecond, 7 * time.Second}
-	steps := []time.Duration{0, ms, 16 * ms, 500 * ms, 2 * time.Second, 10 * time.Second}
+	steps := []time.Duration{0, ms, 16 * ms, 500 * ms, 2 * time.Second, 10*time.Second - 1, 10 * time.Second}
 	rapid.Check(t, func(rt *rapid.T) {
 		var p path
 		var m modelPath
@@ -23,7 +23,7 @@ func TestPathAgreesWithAModel(t *testing.T) {
 			low := rapid.SampledFrom(floors).Draw(rt, "floor") + rapid.SampledFrom(queues).Draw(rt, "queue")
 			wobble := rapid.SampledFrom([]time.Duration{1, 1, 1, 3 * ms, 40 * ms}).Draw(rt, "wobble")
 			step := rapid.SampledFrom(steps).Draw(rt, "step")
-			for range rapid.SampledFrom([]int{1, 7, 8, 9, 40}).Draw(rt, "samples") {
+			for range rapid.SampledFrom([]int{1, 7, 8, 9, 40, 100}).Draw(rt, "samples") {
 				roundTrip := low + time.Duration(rapid.Int64Range(0, int64(wobble)-1).Draw(rt, "more"))
 				now += step
 				sentAt := now - roundTrip

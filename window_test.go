@@ -62,6 +62,18 @@ func TestQueueIsGoneAtStoodBelow(t *testing.T) {
 	}
 }
 
+// A queue is above the least of this period though the one before was as slow.
+func TestQueueStandsThoughTheWayWasLongBefore(t *testing.T) {
+	p, now := sampled(1, 50*ms)
+	now += floorSpan
+	p.sample(now-int64(ms), now, standsAboveMillis)
+	for range newestSamples {
+		now += int64(16 * ms)
+		p.sample(now-int64(51*ms), now, standsAboveMillis)
+	}
+	require.True(t, p.stands)
+}
+
 // A way that has become longer is no queue for ever.
 func TestFloorIsOfTheLastTenToTwentySeconds(t *testing.T) {
 	p, now := sampled(1, 50*ms)
