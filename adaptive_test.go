@@ -313,6 +313,30 @@ func TestWithheldBundlesDoNotStarveEvents(t *testing.T) {
 	}
 }
 
+// Once it is noticed that application datagrams are withheld, they carry no events.
+func TestWithheldDatagramsCarryNoEvents(t *testing.T) {
+	p := solo(t, Config{Adaptive: true, Bundle: true})
+	p.send("awake")
+	own := []uint16{p.wantEventsOut(0).Sequence}
+	for range missedApplication {
+		p.emit(TypeInput)
+	}
+	p.sleep(50 * ms)
+	p.take(p.datagram(TypeHeartbeat, 0, own[0], 0))
+	own = append(own, p.wantDatagram(TypeHeartbeat).Sequence)
+	p.sleep(50 * ms)
+	own = append(own, p.wantDatagram(TypeHeartbeat).Sequence)
+	p.sleep(50 * ms)
+	p.take(p.datagram(TypeHeartbeat, 1, own[2], 1<<(own[2]-1-own[1])))
+	own = append(own, p.wantDatagram(TypeHeartbeat).Sequence)
+	p.sleep(50 * ms)
+	p.take(p.datagram(TypeHeartbeat, 2, own[3], 0))
+	require.True(t, p.s.channel.withheld())
+	p.send("1")
+	require.Empty(t, p.carried(0))
+	p.wantEventsOut(1)
+}
+
 // A peer that acknowledges what it cannot have received yet makes everything look
 // overtaken at once. It must not set the pace of retransmissions.
 func TestEvidenceHasAFloor(t *testing.T) {
@@ -374,6 +398,86 @@ func TestEventThatIsDueIsNotInFlight(t *testing.T) {
 	c.Receive(Header{Type: TypeInput, Ack: carrier.Sequence}, nil)
 	require.Zero(t, c.InFlight())
 	require.Zero(t, c.sender.window.inFlight)
+}
+
+// halved is an adaptive session that lost one datagram of two, by overtaking.
+func halved(t *testing.T, cfg Config) *actor {
+	cfg.Adaptive = true
+	p := solo(t, cfg)
+	p.emit(TypeInput)
+	arrived := p.emit(TypeInput)
+	p.sleep(30 * ms)
+	p.ack(arrived.Sequence, 0)
+	return p
+}
+
+// The first losses of all, where they are many, call for proactive copies of the event that
+// they took, too: it had none planned.
+func TestFirstLossesCallForAProactiveCopyOfWhatTheyTook(t *testing.T) {
+	p := solo(t, Config{Adaptive: true})
+	p.send("0")
+	p.wantEventsOut(0)
+	for range 16 {
+		p.emit(TypeInput)
+	}
+	p.sleep(30 * ms)
+	p.ack(16, 0b0101_0101_0101_010) // every other arrived
+	p.wantEventsOut(0)              // it was overtaken
+	p.sleep(time.Duration(nearGap) - 1)
+	p.wantNothing()
+	p.sleep(1)
+	p.wantEventsOut(0)
+	require.EqualValues(t, 1, p.s.Stats().EventsAhead)
+}
+
+// A timeout is one, and the next doubles the timer, though a copy that was sent after it in
+// a datagram numbered before it was overtaken.
+func TestTimeoutIsOneBesideWhatWasOvertaken(t *testing.T) {
+	c, clock := newChannel(t, Config{Adaptive: true})
+	number := func() uint16 {
+		h, _ := c.NextHeader(TypeEvent)
+		return h.Sequence
+	}
+	carry := func(seq uint16) { require.NotEmpty(t, c.AppendDueEvents(nil, seq, 100), seq) }
+	sampled := number()
+	clock.Advance(50 * ms)
+	c.Receive(Header{Type: TypeInput, Ack: sampled}, nil)
+	older, acknowledged, newer := number(), number(), number()
+	c.Send(nil)
+	carry(newer)
+	clock.Advance(10 * ms)
+	c.Send(nil)
+	carry(older)
+	clock.Advance(40 * ms)
+	c.Receive(Header{Type: TypeInput, Sequence: 1, Ack: acknowledged}, nil)
+	clock.Advance(110 * ms) // one is overtaken by now and the other timed out
+	carry(number())
+	var waits []time.Duration
+	for range 2 {
+		at, ok := c.Deadline()
+		require.True(t, ok)
+		waits = append(waits, at.Sub(clock.Now()))
+		clock.Set(at)
+		carry(number())
+	}
+	require.Equal(t, 2*waits[0], waits[1])
+}
+
+// Proactive copies leave half of a second's budget to events that are known to be
+// missing.
+func TestProactiveCopiesLeaveHalfOfTheBudget(t *testing.T) {
+	p := halved(t, Config{EventRate: 1000, Heartbeat: time.Second})
+	p.sendN(12, 96) // 100 bytes each in a list
+	p.flush()
+	p.sleep(time.Duration(nearGap))
+	p.flush()
+	require.EqualValues(t, 5, p.s.Stats().EventsAhead)
+	require.EqualValues(t, 5, p.s.Stats().EventsResent)
+	arrived := p.emit(TypeInput)
+	p.sleep(30 * ms)
+	p.ack(arrived.Sequence, 0) // all copies so far were overtaken
+	p.flush()
+	require.EqualValues(t, 10, p.s.Stats().EventsResent)
 }
 
 // An event that backs off waits: a proactive copy that was due before is taken back, and

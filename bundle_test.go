@@ -213,3 +213,15 @@ func TestEventsThatRideSpendTheBudget(t *testing.T) {
 	p.send("new")
 	require.Equal(t, []uint16{2}, p.carried(0), "first copies are free")
 }
+
+// New events that follow those which ride keep to the pace, as they do otherwise.
+func TestNewEventsThatFollowRidersKeepToThePace(t *testing.T) {
+	p := silenced(t, Config{}, 500)
+	p.sendN(30, 600)
+	for range 8 { // what rides is paid for, too
+		require.Equal(t, []uint16{0}, p.carried(MaxDatagramSize-HeaderSize-bundleOverhead-505))
+	}
+	require.Equal(t, []uint16{0}, p.carried(0))
+	p.sleep(10 * ms)
+	require.Equal(t, []uint16{0, 1}, p.carried(0))
+}

@@ -127,6 +127,19 @@ func TestLeavingSendsOnlyEventsInsideTheWindow(t *testing.T) {
 	p.wantInFlight(344)
 }
 
+// P-8.4.2.
+func TestShutdownOfALeavingSessionBeginsNothingAnew(t *testing.T) {
+	p := solo(t, Config{})
+	p.s.Close()
+	p.wantDatagram(TypeDisconnect)
+	p.s.Shutdown(time.Second)
+	p.wantDatagram(TypeDisconnect)
+	p.s.Shutdown(0)
+	p.wantDatagram(TypeDisconnect)
+	p.wantNothing()
+	p.wantErr(ErrClosed)
+}
+
 // P-8.4.1.
 func TestClosedSessionStillReceives(t *testing.T) {
 	inBothForms(t, func(t *testing.T, wide bool) {

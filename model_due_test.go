@@ -19,18 +19,24 @@ type modelPath []struct{ at, roundTrip int64 }
 // eight is that far above the least of this interval of ten seconds and the one before,
 // or was lately. It must be more than a heartbeat, for which the peer may wait.
 func (p modelPath) stands(heartbeat time.Duration) bool {
-	_, _, stands := p.look(heartbeat)
-	return stands
+	return p.look(max(35*ms, min(heartbeat.Truncate(ms), math.MaxUint16*ms))).stands
 }
 
-// look returns the least round trip and the queue besides.
-func (p modelPath) look(heartbeat time.Duration) (floor, queue int64, stands bool) {
-	var this, before, turnsAt, stoodAt, jitter int64
+// pathSeen is what the round trips show.
+type pathSeen struct {
+	floor, queue int64
+	jitter       int64 // in 1,024 ns
+	deep, stands bool
+}
+
+// look works out what they show, all anew; above is from what delay on a queue stands.
+func (p modelPath) look(above time.Duration) (seen pathSeen) {
+	var this, before, turnsAt, stoodAt int64
 	for n, s := range p {
 		micros := min(s.roundTrip/1000, math.MaxUint32)
 		if n > 0 {
-			differs := max(s.roundTrip-p[n-1].roundTrip, p[n-1].roundTrip-s.roundTrip) / 1000
-			jitter += (min(differs, math.MaxUint32) - jitter) / 32
+			differs := max(s.roundTrip-p[n-1].roundTrip, p[n-1].roundTrip-s.roundTrip) / 1024
+			seen.jitter += int64(math.Floor(float64(min(differs, math.MaxUint32)-seen.jitter) / 32))
 		}
 		switch {
 		case n == 0:
@@ -40,20 +46,27 @@ func (p modelPath) look(heartbeat time.Duration) (floor, queue int64, stands boo
 		default:
 			this = min(this, micros)
 		}
-		queue = 0
-		if n >= 7 {
-			least := int64(math.MaxInt64)
-			for _, s := range p[n-7 : n+1] {
-				least = min(least, s.roundTrip/100_000, math.MaxUint16)
-			}
-			queue = max(0, least*100_000-min(this, before)*1000)
-		}
-		if queue > int64(35*ms)/4 {
+		seen.floor = min(this, before) * 1000
+		seen.queue = p[:n+1].queue(8, seen.floor)
+		if seen.queue > int64(35*ms)/4 {
 			stoodAt = s.at
 		}
-		stands = queue > max(int64(35*ms), int64(min(heartbeat/ms, math.MaxUint16)*ms), 3*jitter*1000) || stands && s.at-stoodAt <= int64(2*time.Second)
+		seen.deep = seen.queue > max(int64(above), 3*seen.jitter*1024)
+		seen.stands = seen.deep || seen.stands && s.at-stoodAt <= int64(2*time.Second)
 	}
-	return min(this, before) * 1000, queue, stands
+	return seen
+}
+
+// queue returns by how much the least of the newest n round trips is above the floor.
+func (p modelPath) queue(n int, floor int64) int64 {
+	if len(p) < n {
+		return 0
+	}
+	least := int64(math.MaxInt64)
+	for _, s := range p[len(p)-n:] {
+		least = min(least, s.roundTrip/100_000, math.MaxUint16)
+	}
+	return max(0, least*100_000-floor)
 }
 
 // patience is how long an acknowledgement may take.

@@ -320,7 +320,7 @@ func (m *model) snapshot() Stats {
 		}
 	}
 	s.RTT, s.RTTVar = time.Duration(m.srtt), time.Duration(m.rtvar)
-	floor, queue, _ := m.path.look(m.cfg.Heartbeat)
-	s.MinRTT, s.QueueDelay = time.Duration(floor), time.Duration(queue)
+	seen := m.path.look(0)
+	s.MinRTT, s.QueueDelay = time.Duration(seen.floor), time.Duration(seen.queue)
 	return s
 }

@@ -2,6 +2,7 @@ package ackbits
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,5 +42,34 @@ func TestEventsThatAreLostAgainAndAgainGoInSmallDatagrams(t *testing.T) {
 			}
 		}
 		require.Equal(t, tc.want, got, "%+v", tc)
+	}
+}
+
+// What a caller has in dst already is no part of a datagram: it changes neither what goes
+// nor when.
+func TestDatagramDoesNotDependOnWhatIsBeforeIt(t *testing.T) {
+	trace := func(prefix int) (times []time.Duration, sizes []int) {
+		p := solo(t, Config{Adaptive: true, Backlog: 100})
+		k := p.emit(TypeInput)
+		p.sleep(50 * ms)
+		p.ack(k.Sequence, 0)
+		p.sendN(60, 1000)
+		for p.now() < 200*ms {
+			dst := make([]byte, prefix)
+			if out, ok := p.s.AppendDue(dst); ok {
+				times, sizes = append(times, p.now()), append(sizes, len(out)-prefix)
+				p.packet(out[prefix:])
+			} else {
+				p.sleepUntil(p.deadline())
+			}
+		}
+		return times, sizes
+	}
+	times, sizes := trace(0)
+	require.Greater(t, times[10], 50*ms, "what waits goes at a pace")
+	for _, prefix := range []int{1, 5000} {
+		again, also := trace(prefix)
+		require.Equal(t, times, again)
+		require.Equal(t, sizes, also)
 	}
 }

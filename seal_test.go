@@ -484,3 +484,15 @@ func (e elsewhere) Open(dst, nonce, ciphertext, _ []byte) ([]byte, error) {
 	}
 	return append(slices.Clone(dst), plain...), nil
 }
+
+// What a key may seal is no limit to a bare session.
+func TestBareSessionIsNeverExhausted(t *testing.T) {
+	p := solo(t, Config{})
+	log := &p.s.channel.sender.log
+	log.first, log.open, log.count, log.top = maxSealed, maxSealed, maxSealed, maxSealed-1
+	p.s.channel.sender.stats.DatagramsSent, p.s.channel.sender.stats.Delivered = maxSealed, maxSealed
+	p.emit(TypeInput)
+	p.send("0")
+	p.wantEventsOut(0)
+	p.wantAlive()
+}

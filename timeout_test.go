@@ -72,6 +72,21 @@ func TestWhatMovesForwardRenewsTheTimeout(t *testing.T) {
 	}
 }
 
+// P-8.1.1.
+func TestWhatIsLateRenewsTheTimeout(t *testing.T) {
+	p := solo(t, Config{})
+	p.take(p.datagram(TypeInput, 1, nothingYet, 0))
+	p.sleep(5*time.Second - 1)
+	require.Equal(t, Late, p.take(p.datagram(TypeInput, 0, nothingYet, 0)).Arrival)
+	p.flush()
+	p.sleep(5*time.Second - 1)
+	p.flush()
+	p.wantAlive()
+	p.sleep(1)
+	p.wantNothing()
+	p.wantErr(ErrTimeout)
+}
+
 func TestInvalidDatagramsDoNotKeepASessionAlive(t *testing.T) {
 	p := solo(t, Config{Token: 1, Accept: func(Header, []byte) error { return errors.New("no") }})
 	for range 9 {

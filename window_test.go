@@ -45,6 +45,35 @@ func TestQueueStandsByTheLeastOfEightSamples(t *testing.T) {
 	}
 }
 
+// What is left of a queue counts from above 8.75 ms on.
+func TestQueueIsGoneAtStoodBelow(t *testing.T) {
+	for roundTrip, stands := range map[time.Duration]bool{58800 * time.Microsecond: false, 58900 * time.Microsecond: true} {
+		p, now := sampled(20, 50*ms+50*time.Microsecond)
+		for range newestSamples {
+			now += int64(16 * ms)
+			p.sample(now-int64(100*ms), now, standsAboveMillis)
+		}
+		require.True(t, p.stands)
+		for until := now + standsFor; now <= until; {
+			now += int64(16 * ms)
+			p.sample(now-int64(roundTrip), now, standsAboveMillis)
+		}
+		require.Equal(t, stands, p.stands, roundTrip)
+	}
+}
+
+// A queue is above the least of this period though the one before was as slow.
+func TestQueueStandsThoughTheWayWasLongBefore(t *testing.T) {
+	p, now := sampled(1, 50*ms)
+	now += floorSpan
+	p.sample(now-int64(ms), now, standsAboveMillis)
+	for range newestSamples {
+		now += int64(16 * ms)
+		p.sample(now-int64(51*ms), now, standsAboveMillis)
+	}
+	require.True(t, p.stands)
+}
+
 // A way that has become longer is no queue for ever.
 func TestFloorIsOfTheLastTenToTwentySeconds(t *testing.T) {
 	p, now := sampled(1, 50*ms)
@@ -328,6 +357,7 @@ func TestQueueStandsAboveAHeartbeatOrTwoTicks(t *testing.T) {
 		want time.Duration
 	}{
 		{Config{}, 50 * ms},
+		{Config{Heartbeat: 50*ms - 1}, 49 * ms},
 		{Config{Heartbeat: 20 * ms}, 35 * ms},
 		{Config{Adaptive: true}, 35 * ms},
 		{Config{Adaptive: true, Heartbeat: 60 * ms}, 35 * ms},
