@@ -378,3 +378,18 @@ func TestChanceIsNoOverflow(t *testing.T) {
 		require.Equal(t, tc.cut, w.unusual(w.round.percent()-tc.usual), "%+v", tc)
 	}
 }
+
+// The start of a window ends at the same queue however much the path jitters: ticks look
+// like jitter, and a round of growth more would fill a queue of 32 KiB.
+func TestJitterDoesNotProlongTheStart(t *testing.T) {
+	p, now := sampled(20, 50*ms)
+	p.jitter = uint32(6*ms) / jitterUnit
+	var w window
+	w.init(0)
+	w.allowFor(&p)
+	require.Positive(t, w.jitter)
+	w.queue(int(w.size))
+	p.sample(now-int64(50*ms)-startQueue-int64(sampleUnit), now, standsAboveMillis)
+	w.acknowledged(shares{}, int64(50*ms), new(sentLog), &p, now)
+	require.True(t, w.steady)
+}
