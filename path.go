@@ -87,8 +87,7 @@ func (p *path) sample(sentAt, now int64, above uint16) (changed bool) {
 		p.samples = newestSamples // the same place
 	}
 	if micros-min(p.floors[0], p.floors[1]) < uint32(stoodBelow/int64(time.Microsecond)) && !p.stands {
-		p.deep = false // the queue is no more than this sample shows
-		return false
+		return false // none stands, and it is no more than this sample shows
 	}
 	return p.judgeQueue(int64(above)*int64(time.Millisecond), now)
 }
