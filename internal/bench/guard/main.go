@@ -42,6 +42,10 @@ var bands = map[string]float64{
 	"LaneQueued512/queued=512":    1,
 }
 
+// mostAdaptive is what a state datagram of Config.Adaptive may cost beside one of the
+// default. The aim is 1.3; a quiet machine shows 1.2, and a busy one moves it by a tenth.
+const mostAdaptive = 1.45
+
 // rounds are short and many: the fastest of them is the one that was disturbed
 // least. Fewer, and a machine that is shared disturbs all of them.
 const rounds = 25
@@ -82,6 +86,11 @@ func run() error {
 			failed++
 		}
 		fmt.Printf("%-30s %8.2f %6.0f %7.0f%s\n", name, cost/base, band, allocs[name], mark)
+	}
+	adaptive := fastest["State/adaptive"] / fastest["State/narrow"]
+	fmt.Printf("Adaptive beside the default: %.2f, at most %.2f\n", adaptive, mostAdaptive)
+	if adaptive > mostAdaptive {
+		failed++
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d benchmarks left their band or allocate", failed)
