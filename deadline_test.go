@@ -90,3 +90,27 @@ func TestDeadlineIsExactWhereTheLinkIsTheLimit(t *testing.T) {
 		require.Zero(t, ends[0].InFlight(), seed)
 	}
 }
+
+// With a window that is full and a budget that is used up, nothing may go before a loss is
+// found, though the oldest event is owed a copy: Deadline does not spin until then.
+func TestDeadlineOfAnOwedCopyWaitsForTheWindow(t *testing.T) {
+	for seed := range uint64(8) {
+		var clock ManualClock
+		clock.Set(time.Unix(1000, 0))
+		var ends [2]*exact
+		for i := range ends {
+			s, err := NewSession(Config{Clock: &clock, Adaptive: true, EventRate: 134})
+			require.NoError(t, err)
+			ends[i] = &exact{Session: s, clock: &clock, t: t}
+		}
+		line := simnet.Config{Delay: 252 * ms, Loss: 0.04}
+		p := simnet.NewPair(seed, &clock, ends[0], ends[1], line, line)
+		p.Every(27, time.Second, func() {
+			for ends[0].Room() > 0 {
+				_, err := ends[0].Send(make([]byte, 1120))
+				require.NoError(t, err)
+			}
+		})
+		p.Run(20 * time.Second)
+	}
+}

@@ -236,10 +236,10 @@ func (s *sender) nextCopy(now int64, full bool) (at int64, ok bool) {
 		at = min(at, s.nextProactive(&o.log.near, false), s.nextProactive(&o.log.far, true))
 	}
 	if allowed := s.budget.allowedAt(); at < allowed {
-		at = allowed
 		if o.base < o.fresh {
-			at = min(at, s.owedAt())
+			allowed = min(allowed, s.owedAt())
 		}
+		at = max(at, allowed)
 	}
 	return at, true
 }

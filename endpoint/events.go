@@ -39,10 +39,11 @@ type Event struct {
 	Err  error          // of Left: what Session.Err returns
 }
 
-// reap removes a peer from the table if its session has ended; it must not be gone already.
+// reap removes a peer from the table if its session has ended. It may be gone already: a
+// loop over Due may range over Due again.
 func (s *Server) reap(p *Peer) {
 	err := p.session.Err()
-	if err == nil {
+	if err == nil || p.gone {
 		return
 	}
 	p.gone = true

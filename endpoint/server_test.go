@@ -563,3 +563,19 @@ func TestPackageImportsOnlyWhatItMay(t *testing.T) {
 	}
 	require.Zero(t, clocks, "internal/timeline alone reads clocks")
 }
+
+// A loop over Due may range over it again, and a peer that ends there has left once.
+func TestDueWithinDue(t *testing.T) {
+	w, _, peer := joined(t, endpoint.ServerConfig{})
+	w.fetch()
+	w.events = nil
+	peer.Session().Close()
+	var inner [ackbits.MaxDatagramSize]byte
+	for range w.server.Due(w.buf[:]) {
+		for range w.server.Due(inner[:]) {
+		}
+	}
+	w.fetch()
+	require.Len(t, w.events, 1)
+	require.Equal(t, endpoint.Left, w.events[0].Kind)
+}

@@ -213,7 +213,7 @@ func (t *Transfers) Deadline() (when time.Time, ok bool) {
 		}
 	}
 	if chunk, ok := t.chunkAt(); ok {
-		at = min(at, chunk)
+		at = min(at, chunk, t.rate.soonerAt())
 	}
 	if lost, ok := t.flight.lostAt(); ok {
 		at = min(at, lost)

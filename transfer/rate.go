@@ -1,5 +1,7 @@
 package transfer
 
+import "math"
+
 // How fast chunks go: slow start, probes, cuts. The signals are in delay.go, probe.go
 // and flight.go; what is sent is in due.go.
 
@@ -93,9 +95,13 @@ type rate struct {
 }
 
 func (r *rate) init(limit, poll int64) {
-	r.limit, r.poll = limit, poll
+	r.limit, r.poll = limit, min(poll, longestPoll)
 	r.restart()
 }
+
+// longestPoll is the longest interval between calls that is allowed for: a longer one
+// would let everything go at once, whatever the rate.
+const longestPoll = 60 * second
 
 // restart forgets what is known of the link's rate.
 func (r *rate) restart() {
@@ -155,6 +161,15 @@ func (r *rate) allowedAt() int64 {
 		return r.probe.lateAt()
 	}
 	return r.nextAt
+}
+
+// soonerAt returns when the next chunk may be allowed sooner than allowedAt says: when the
+// wait for a probe's answer ends.
+func (r *rate) soonerAt() int64 {
+	if r.probe.state == probeWaiting {
+		return r.probe.lateAt()
+	}
+	return math.MaxInt64
 }
 
 // leave notes that a chunk of size bytes on the wire goes now, and reports whether it

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -297,6 +298,25 @@ func TestAProbeIsNotWaitedForForEver(t *testing.T) {
 	require.Equal(t, probeSending, p.state)
 	p.expire(second+80*msec+1, 80*msec)
 	require.Equal(t, probeWanted, p.state, "the file had ended in the middle")
+}
+
+// When the wait for an answer ends, the next chunk may be allowed.
+func TestDeadlineKnowsWhenAProbeIsLate(t *testing.T) {
+	r := rate{nextAt: 9 * second, probes: 1, probe: probe{state: probeWaiting, expires: 3 * second}}
+	require.Equal(t, 9*second, r.allowedAt())
+	require.Equal(t, 3*second, r.soonerAt())
+	r.probe.state = probeSending
+	require.Equal(t, int64(math.MaxInt64), r.soonerAt())
+}
+
+// However rarely the caller says that it calls, MaxRate holds.
+func TestLongestPoll(t *testing.T) {
+	var r rate
+	r.init(1, math.MaxInt64)
+	for range 3 {
+		r.leave(0, 1000, 0, 80*msec)
+	}
+	require.Greater(t, r.allowedAt(), 1000*second, "three chunks of 1,000 bytes, one byte a second")
 }
 
 // The last two chunks of a probe leave together: how far apart they arrive tells how fast
