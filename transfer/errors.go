@@ -34,7 +34,8 @@ var ErrOutcomes = errors.New("transfer: no outcomes of the session were handed i
 // Errors of calls.
 var (
 	// ErrMessage: a payload that is no message of this package, or that contradicts what
-	// was offered. It changed nothing.
+	// was offered, or a chunk that has overtaken its offer and will come again. It changed
+	// nothing.
 	ErrMessage = errors.New("transfer: malformed message")
 	// ErrLimit: a name of more than 255 bytes, or a size that is negative or above 2 TiB.
 	ErrLimit = errors.New("transfer: too long")

@@ -20,8 +20,9 @@ type Config struct {
 	// Type is the type of all datagrams of this package in the session: 16 to 255, and
 	// the same at both ends.
 	Type ackbits.Type
-	// Clock is read by every call that depends on time. If nil, the system's. Use the
-	// session's.
+	// Clock is read by every call that depends on time. If nil, the system's. It must be
+	// the session's: with another, chunks go at a wrong rate, and in virtual time, where
+	// the system's hardly moves, soon no more.
 	Clock ackbits.Clock
 	// PollInterval is for a caller that calls Due on a tick: the length of that tick. The
 	// chunks of a whole tick are then sent at once. 0: the caller wakes at Deadline.
