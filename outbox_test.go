@@ -11,17 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What was needed lately is counted in events, wherever their numbers are by now.
-func TestPeakOfAnOutboxIsWhatItHolds(t *testing.T) {
-	o := outbox{base: 1000, fresh: 1000, end: 1000}
-	o.add(make([]byte, 10))
-	o.add(nil)
-	o.get(1000).state, o.fresh = isDelivered, 1002
-	o.advance()
-	require.EqualValues(t, 2, o.mostEvents.Room(0, 0, false))
-	require.EqualValues(t, 10, o.mostBytes.Room(0, 0, false))
-}
-
 // An arena begins with room for an event and a byte more, and doubles.
 func TestArenaGrowsByDoubling(t *testing.T) {
 	for size, want := range map[int]int{0: 0, 1: 256, 255: 256, 256: 512, 257: 512, 1177: 2048} {

@@ -75,22 +75,6 @@ func TestNumbersBeginAtZeroAndWrapOnTheWireOnly(t *testing.T) {
 	require.Equal(t, int64(65537), s.count)
 }
 
-func TestStampKeepsTheTimeBesideTheState(t *testing.T) {
-	s := new(sentLog)
-	s.init(true)
-	const now = int64(365*24*time.Hour) + 1
-	addTo(s, TypeSnapshot, now)
-	require.Equal(t, TypeSnapshot, *s.types.At(0))
-	stamp := s.stamps.At(0)
-	require.Equal(t, undecided, *stamp&outcomeMask)
-	*stamp |= lost | carriesEvents
-	require.Equal(t, now, stamp.sentAt())
-	*stamp = *stamp&^outcomeMask | delivered
-	require.Equal(t, now, stamp.sentAt())
-	require.Equal(t, delivered, *stamp&outcomeMask)
-	require.NotZero(t, *stamp&carriesEvents)
-}
-
 func TestLogGrowsRatherThanForgetTooEarly(t *testing.T) {
 	for _, tc := range []struct {
 		size, remembered int
@@ -285,13 +269,6 @@ func TestNewsIsWhatWasNotSeenBefore(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestOldestIsTheHighestBit(t *testing.T) {
-	for _, bit := range []int{0, 1, 31, 32, 63} {
-		require.Equal(t, bit, oldest(1<<bit))
-		require.Equal(t, bit, oldest(1<<bit|1))
-	}
 }
 
 // Memory is freed every few seconds, but not that of a datagram whose late
